@@ -143,11 +143,6 @@ func New(cfg Config) *Bounds {
 	return b
 }
 
-// about describes a bound, for its metrics and for docs/limits.md.
-type about struct{ name, what, unit, share, setting, answer string }
-
-func (a about) describe() about { return a }
-
 const (
 	noRoom     = "503 with `Retry-After`"
 	overBudget = "429 with `Retry-After`"

@@ -6,6 +6,11 @@ import (
 	"millwright/schema/provider"
 )
 
+// Checkout selects the commit that runs of an automation start in.
+type Checkout struct {
+	Ref string `json:"ref,omitempty"` // a branch or tag of the first repository
+}
+
 // Automation is automations/<name>/automation.md, defaults filled in. It
 // survives a round trip through JSON.
 type Automation struct {

@@ -9,11 +9,6 @@ import (
 	"millwright/schema/provider"
 )
 
-// Checkout selects the commit that runs of an automation start in.
-type Checkout struct {
-	Ref string `json:"ref,omitempty"` // a branch or tag of the first repository
-}
-
 // checkout reads the key checkout of an automation.
 func (d *document) checkout() *Checkout {
 	m, ok := d.data["checkout"].(map[string]any)

@@ -100,11 +100,6 @@ func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
 	}
 }
 
-// isNull reports whether a value is null, written or empty, which stands for an absent key.
-func isNull(n *yaml.Node) bool {
-	return n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && classify(n.Value) == scalarNull
-}
-
 // grants notes the secrets that runs are given, and refuses one that is listed twice.
 func (d *document) grants(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {

@@ -52,20 +52,3 @@ func (d *document) factoryFile() *FactoryFile {
 
 	return f
 }
-
-// distinctRepositories refuses a repository that is listed before, blanks at the ends of its names aside.
-func (d *document) distinctRepositories(list []Repository) {
-	first := map[Repository]int{}
-	for i, r := range list {
-		r = Repository{strings.TrimSpace(r.Owner), strings.TrimSpace(r.Name), strings.TrimSpace(r.CodeForge)}
-		n := child(d.value("repositories"), fmt.Sprint(i))
-		if at, twice := first[r]; twice && n != nil && r != (Repository{}) {
-			d.errorAt(n, ruleInvalidValue,
-				fmt.Sprintf("the repository %s/%s is already item %d of the list", clip(r.Owner), clip(r.Name), at+1),
-				"delete one of the two")
-			continue
-		}
-
-		first[r] = i
-	}
-}

@@ -91,6 +91,8 @@ func sentenceEnd(hint string) string {
 	return "."
 }
 
+var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
 // pathHint says how to write a key that people mean as a path into the body.
 func pathHint(key string) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(key, "$"), ".")

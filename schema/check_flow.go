@@ -120,6 +120,9 @@ func flowHint(what, value string) string {
 		return "write 1m to 24h, for example 5m"
 	case strings.Contains(what, ".key["):
 		steps := flowPathPart.FindAllString(value, -1)
+		if strings.HasPrefix(value, "{{") && len(steps) > 1 && steps[0] == "payload" { // a path begins in the payload
+			steps = steps[1:]
+		}
 		if len(steps) > 0 && len(steps) <= 10 && len(steps[0]) < maxFlowPath {
 			return "a path is names of fields with dots between them: write " + strings.Join(steps, ".")
 		}

@@ -163,6 +163,20 @@ func (t *tree) nearly(dir, right string) error {
 	}
 }
 
+// misplacedSecrets reports the files of age in a directory that is not read.
+func (t *tree) misplacedSecrets(dir string) error {
+	list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && isAge(e.Name()) })
+	for _, e := range list {
+		if err != nil {
+			return err
+		}
+		err = t.misplaced(dir+"/"+e.Name(), "secrets/"+stem(e.Name())+".age")
+	}
+	return err
+}
+
+func isAge(name string) bool { return strings.EqualFold(path.Ext(name), ".age") }
+
 func (t *tree) nearFolders(dir, right string, kind fileKind) error {
 	want := mainFile(kind)
 	list, err := t.list(dir, func(e fs.DirEntry) bool {

@@ -17,7 +17,7 @@ func (d *document) providerTrigger(trigger *yaml.Node, t *Trigger, where string)
 	if event.Never == "" {
 		d.fact(factSource, at, t.Provider)
 	} else {
-		d.notFired(at, fmt.Sprintf("%s/%s is not fired: %s", t.Provider, t.Event, event.Never))
+		d.notFired(at, t.Provider, fmt.Sprintf("%s/%s is not fired: %s", t.Provider, t.Event, event.Never))
 	}
 
 	_, filter := find(trigger, "filter")
@@ -66,6 +66,8 @@ func (d *document) compileProvider(filter *yaml.Node, t *Trigger, where string) 
 			d.report(d.spanOf(at), ruleFilterValue,
 				fmt.Sprintf("%s: %s never has %s", place, t.Provider, quoted(p.Word)),
 				didYouMean(near, "it documents "+listed(p.Words)))
+		case p.Odd:
+			d.report(d.spanOf(at), ruleFilterValue, place+": "+p.Message, p.Hint)
 		default:
 			d.errorAt(at, ruleFilter, place+": "+p.Message, p.Hint)
 		}

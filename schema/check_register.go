@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// gitLabEvents are the events of project hooks, without _events.
-var gitLabEvents = []string{
-	"deployment", "emoji", "issues", "job", "merge_requests", "note", "pipeline", "push", "releases", "tag_push",
-	"wiki_page",
-}
-
 // webhookRegister reads what the server is to make at a forge, and ties it to the rest of the file.
 func (d *document) webhookRegister(w *Webhook) {
 	key, n := find(d.root, "register")

@@ -115,7 +115,8 @@ func checkCron(text string) error {
 
 func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Trigger) {
 	if key == nil && t.Filter != nil {
-		d.notFired(child(trigger, "provider"), "schedules that filter.schedule_ids names are a hosted service's")
+		d.notFired(child(trigger, "provider"), t.Provider,
+			"schedules that filter.schedule_ids names are a hosted service's")
 		return
 	}
 	if key == nil {

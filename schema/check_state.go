@@ -83,35 +83,6 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	return c.problems, notChecked
 }
 
-type stateCheck struct {
-	nearby
-	known    *Known
-	factory  *Factory
-	skipped  map[RuleID]bool
-	problems []Problem
-	counts   map[string]int // of problems, by path
-	names    []string       // of the secrets, sorted
-	uids     []string       // known ones, sorted
-}
-
-func (c *stateCheck) report(f *fact, rule RuleID, message, hint string) *Problem {
-	p := newProblem(f.path, f.span(), rule, message, hint)
-	if c.counts == nil {
-		c.counts = map[string]int{}
-	}
-
-	if c.counts[f.path]++; c.counts[f.path] > maxProblems {
-		if c.counts[f.path] == maxProblems+1 {
-			c.problems = append(c.problems, newProblem(f.path, f.span(), ruleMoreProblems,
-				"more problems like these in this file are not shown", "fix the first ones and check again"))
-		}
-		return &p
-	}
-
-	c.problems = append(c.problems, p)
-	return &c.problems[len(c.problems)-1]
-}
-
 // reserved reports a secret that the server itself uses, and whether it is one.
 func (c *stateCheck) reserved(f *fact) bool {
 	use, ok := c.known.Reserved[f.value]
@@ -337,4 +308,23 @@ func (f *Factory) webhookFile(s string) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// Refuse returns the result of a tree that is not read because of a problem.
+func Refuse(p Problem) *Result {
+	r := &Result{tree: &Factory{}, base: []Problem{p}}
+	r.finish(nil)
+	return r
+}
+
+// finish runs the rules that need state and settles what the result says.
+func (r *Result) finish(known *Known) {
+	state, notChecked := r.tree.checkState(known)
+	r.NotChecked = notChecked
+	r.Problems = append(append(make([]Problem, 0, len(r.base)+len(state)), r.base...), state...)
+	SortProblems(r.Problems)
+	r.Factory = nil
+	if r.Valid() {
+		r.Factory = r.tree
+	}
 }

@@ -295,14 +295,6 @@ func withoutNull(want any) any {
 	return left
 }
 
-// shown is a scalar as it stands in the file.
-func shown(n *yaml.Node) string {
-	if n.Style != 0 {
-		return quoted(n.Value)
-	}
-	return clip(n.Value)
-}
-
 func typeWord(want any) string {
 	switch want {
 	case "object":
@@ -381,5 +373,55 @@ func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, cons
 		}
 
 		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), hint)
+	}
+}
+
+// checkStructure validates the data against the JSON Schema of its kind and
+// reports each leaf of the validator's answer at the node it speaks of. The
+// validator's own order is random; problems are sorted later.
+func (d *document) checkStructure(name string) {
+	s, err := structures[name]()
+	if err != nil {
+		d.report(
+			fileSpan(),
+			ruleInvalidValue,
+			"the schema of this kind of file cannot be read: "+err.Error(),
+			"",
+		)
+		return
+	}
+
+	verr, failed := s.compiled.Validate(d.data).(*jsonschema.ValidationError)
+	if !failed {
+		return
+	}
+
+	var leaves []*jsonschema.ValidationError
+	collectLeaves(verr, &leaves)
+	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
+		if c := strings.Compare(a.InstanceLocation, b.InstanceLocation); c != 0 {
+			return c
+		}
+		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
+	})
+
+	for i, leaf := range leaves {
+		if d.full() {
+			severity := SeverityError
+			if d.loose && d.worst != SeverityError {
+				severity = SeverityWarning
+			}
+
+			for _, rest := range leaves[i:] {
+				if !strings.HasSuffix(rest.KeywordLocation, "/additionalProperties") {
+					severity = SeverityError
+				}
+			}
+
+			d.drop(len(leaves)-i, severity)
+			return
+		}
+
+		d.structureProblem(name, s.raw(), leaf)
 	}
 }

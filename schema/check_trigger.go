@@ -100,15 +100,10 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 			t.Filter = nodeJSON(filter)
 		}
 
-		d.notFired(from, fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)))
+		d.notFired(from, t.Provider, fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)))
 	}
 
 	return t
-}
-
-func (d *document) notFired(n *yaml.Node, message string) {
-	d.report(d.spanOf(n), ruleTriggerNotFired, message,
-		"the trigger is kept; docs/triggers.md lists the events that fire here")
 }
 
 // providerNames are the providers that definitions name, sorted.

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,24 +86,6 @@ func (d *document) misspeltOnce(n *yaml.Node, near string, known []string) bool 
 		}
 	}
 	return count == 1
-}
-
-// meantKey is a key of a mapping that stands there misspelt.
-type meantKey struct {
-	in  *yaml.Node
-	key string
-}
-
-// onOneLine reports whether the bytes from start to end are all of a scalar: they are its text, or its text
-// in quotes. A block scalar or a text that goes on in the next line is more than its first line.
-func (d *document) onOneLine(n *yaml.Node, start, end int) bool {
-	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
-		return false
-	}
-	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
-		return end-start >= 2 && d.src[start] == d.src[end-1] && (d.src[start] == '"' || d.src[start] == '\'')
-	}
-	return n.Style == 0 && string(d.src[start:end]) == n.Value
 }
 
 // replace is a fix that writes a plain text in place of a scalar; nil for a scalar of several lines.

@@ -144,15 +144,6 @@ func (d *document) webhookScheme(w *Webhook) {
 	}
 }
 
-func handshakeSchemes() (names []string) {
-	for _, s := range signature.Schemes() {
-		if s.HasHandshake() {
-			names = append(names, s.Name())
-		}
-	}
-	return names
-}
-
 func (d *document) customScheme(w *Webhook, n *yaml.Node) {
 	m, ok := d.data["customScheme"].(map[string]any)
 	if !ok || d.anyBad(n) {

@@ -2,9 +2,8 @@ package schema
 
 import (
 	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -12,18 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxYAMLDepth is how deep the values of a definition may nest.
-const maxYAMLDepth = 64
-
 // A parsed file takes a hundred times the memory of its text when it holds little but values.
 const (
 	maxYAMLValues     = 20_000
 	maxYAMLIndicators = 3 * maxYAMLValues // prose has some too
 )
-
-// maxNumberText bounds the text of a number outside a payload filter, and with
-// it the cost of its arithmetic.
-const maxNumberText = 32
 
 // parse reads the YAML text into nodes and data, and reports whatever would
 // read differently from how it looks. When the text cannot be read at all, root
@@ -129,35 +121,6 @@ func (d *document) rootHint(root *yaml.Node) string {
 	}
 
 	return "begin with a line like: key: value"
-}
-
-// decode reads the first document, and the place of a second if there is one.
-func decode(text []byte) (first, second *yaml.Node, err error) {
-	defer func() {
-		// The parser reports its errors by value; a panic would be a bug in it,
-		// and must not take the server down.
-		if r := recover(); r != nil {
-			first, second, err = nil, nil, fmt.Errorf("yaml: %v", r)
-		}
-	}()
-
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var one, two yaml.Node
-	switch err := dec.Decode(&one); {
-	case errors.Is(err, io.EOF):
-		return nil, nil, nil
-	case err != nil:
-		return nil, nil, err
-	}
-
-	switch err := dec.Decode(&two); {
-	case errors.Is(err, io.EOF):
-		return &one, nil, nil
-	case err != nil:
-		return nil, nil, err
-	}
-
-	return &one, &two, nil
 }
 
 // checkText refuses characters that readers of YAML and editors treat
@@ -407,4 +370,28 @@ func CheckYAML(path string, src []byte) []Problem {
 	d.settle()
 	SortProblems(d.problems)
 	return d.problems
+}
+
+// FilterText reads a payload filter that stands in a text of its own, as JSON
+// or as a definition file would write it, and gives it as JSON, numbers as they
+// are written, for CompileFilter. What a definition file would refuse gives nil
+// and the problems, whose path is name.
+func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
+	if ValidJSON(text) == nil {
+		return text, nil
+	}
+
+	d := &document{path: name, src: text, text: bytes.TrimPrefix(text, byteOrderMark)}
+	d.at = len(d.src) - len(d.text)
+	d.parse()
+	d.diagnose(diagnosisBudget)
+	if len(d.problems) > 0 {
+		SortProblems(d.problems)
+		return nil, d.problems
+	}
+	if d.root == nil {
+		return json.RawMessage("null"), nil
+	}
+
+	return nodeJSON(d.root), nil
 }

@@ -3,6 +3,9 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -165,26 +168,36 @@ func writeJSONString(b *bytes.Buffer, s string) {
 	b.Write(text)
 }
 
-// FilterText reads a payload filter that stands in a text of its own, as JSON
-// or as a definition file would write it, and gives it as JSON, numbers as they
-// are written, for CompileFilter. What a definition file would refuse gives nil
-// and the problems, whose path is name.
-func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
-	if ValidJSON(text) == nil {
-		return text, nil
+// isNull reports whether a value is null, written or empty, which stands for an absent key.
+func isNull(n *yaml.Node) bool {
+	return n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && classify(n.Value) == scalarNull
+}
+
+// decode reads the first document, and the place of a second if there is one.
+func decode(text []byte) (first, second *yaml.Node, err error) {
+	defer func() {
+		// The parser reports its errors by value; a panic would be a bug in it,
+		// and must not take the server down.
+		if r := recover(); r != nil {
+			first, second, err = nil, nil, fmt.Errorf("yaml: %v", r)
+		}
+	}()
+
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var one, two yaml.Node
+	switch err := dec.Decode(&one); {
+	case errors.Is(err, io.EOF):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
 	}
 
-	d := &document{path: name, src: text, text: bytes.TrimPrefix(text, byteOrderMark)}
-	d.at = len(d.src) - len(d.text)
-	d.parse()
-	d.diagnose(diagnosisBudget)
-	if len(d.problems) > 0 {
-		SortProblems(d.problems)
-		return nil, d.problems
-	}
-	if d.root == nil {
-		return json.RawMessage("null"), nil
+	switch err := dec.Decode(&two); {
+	case errors.Is(err, io.EOF):
+		return &one, nil, nil
+	case err != nil:
+		return nil, nil, err
 	}
 
-	return nodeJSON(d.root), nil
+	return &one, &two, nil
 }

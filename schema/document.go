@@ -7,7 +7,15 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"millwright/schema/provider"
 )
+
+// meantKey is a key of a mapping that stands there misspelt.
+type meantKey struct {
+	in  *yaml.Node
+	key string
+}
 
 // document is one file on its way from bytes to a resource: the text of its
 // YAML, where that text stands in the file, and what was found wrong with it.
@@ -354,4 +362,26 @@ func (d *document) value(keys ...string) *yaml.Node {
 		_, n = find(n, key)
 	}
 	return n
+}
+
+// notFired reports a trigger that is kept and never fires. A sender whose events are those of another provider
+// is named with it.
+func (d *document) notFired(n *yaml.Node, sender, message string) {
+	hint := "the trigger is kept; docs/triggers.md lists the events that fire here"
+	if name := provider.OfScheme(sender); name != "" && name != sender {
+		hint = "write provider: " + name + ", whose events webhooks with signatureScheme: " + sender + " receive"
+	}
+	d.report(d.spanOf(n), ruleTriggerNotFired, message, hint)
+}
+
+// onOneLine reports whether the bytes from start to end are all of a scalar: they are its text, or its text
+// in quotes. A block scalar or a text that goes on in the next line is more than its first line.
+func (d *document) onOneLine(n *yaml.Node, start, end int) bool {
+	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
+		return false
+	}
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		return end-start >= 2 && d.src[start] == d.src[end-1] && (d.src[start] == '"' || d.src[start] == '\'')
+	}
+	return n.Style == 0 && string(d.src[start:end]) == n.Value
 }

@@ -172,8 +172,6 @@ func (d *document) wholeLines(start, end int) (int, int) {
 	return start, len(d.src)
 }
 
-var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
-
 // scalarText writes a scalar on one line; nil as nothing.
 func scalarText(v any) (string, bool) {
 	switch v := v.(type) {

@@ -1,18 +1,11 @@
 package schema
 
-// Environment is environments/<name>.yaml, or an entry of environments in the settings of a server: what runs that
-// name it by environmentId execute in. It survives a round trip through JSON.
-type Environment struct {
-	Name          string            `json:"name,omitempty"`
-	Path          string            `json:"path,omitempty"`
-	Line          int               `json:"line,omitempty"` // of the first key in the file, from 1
-	Description   string            `json:"description,omitempty"`
-	DockerImage   string            `json:"dockerImage,omitempty"`
-	Repositories  []Repository      `json:"repositories,omitempty"`
-	SetupCommands []string          `json:"setupCommands,omitempty"`
-	Env           map[string]string `json:"env,omitempty"`
-	Secrets       []string          `json:"secrets,omitempty"`
-}
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 func (d *document) environment(name string) Environment {
 	d.loose = true
@@ -44,5 +37,53 @@ func (d *document) repositories() (all []Repository) {
 		all = append(all, Repository{Owner: text(m, "owner"), Name: text(m, "name"), CodeForge: text(m, "codeForge")})
 	}
 	d.distinctRepositories(all)
+	d.repositoryNames(all)
 	return all
+}
+
+// distinctRepositories refuses a repository that is listed before, blanks at the ends of its names aside.
+func (d *document) distinctRepositories(list []Repository) {
+	first := map[Repository]int{}
+	for i, r := range list {
+		r = Repository{strings.TrimSpace(r.Owner), strings.TrimSpace(r.Name), strings.TrimSpace(r.CodeForge)}
+		n := child(d.value("repositories"), fmt.Sprint(i))
+		if at, twice := first[r]; twice && n != nil && r != (Repository{}) {
+			d.errorAt(n, ruleInvalidValue,
+				fmt.Sprintf("the repository %s/%s is already item %d of the list", clip(r.Owner), clip(r.Name), at+1),
+				"delete one of the two")
+			continue
+		}
+
+		first[r] = i
+	}
+}
+
+// Forms of the names of repositories, and of the owners, which hold slashes at GitLab.
+var (
+	repositoryForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+	ownerForm      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`)
+)
+
+// repositoryNames warns of repositories that are never checked out, because of the characters of their names.
+func (d *document) repositoryNames(list []Repository) {
+	for i, r := range list {
+		at := child(d.value("repositories"), strconv.Itoa(i))
+		for _, part := range []struct {
+			key, value string
+			form       *regexp.Regexp
+		}{{"owner", r.Owner, ownerForm}, {"name", r.Name, repositoryForm}} {
+			n := child(at, part.key)
+			if n == nil || d.bad[n] || part.value == "" || part.form.MatchString(strings.TrimSpace(part.value)) {
+				continue
+			}
+
+			p := d.report(
+				d.spanOf(n),
+				ruleInvalidValue,
+				fmt.Sprintf("%s is not the %s of a repository", quoted(part.value), part.key),
+				"letters, digits, dots, underscores and dashes, beginning with none of . and -",
+			)
+			p.Severity = SeverityWarning
+		}
+	}
 }

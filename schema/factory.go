@@ -7,6 +7,28 @@ import (
 	"strings"
 )
 
+// Environment is environments/<name>.yaml, or an entry of environments in the settings of a server: what runs that
+// name it by environmentId execute in. It survives a round trip through JSON.
+type Environment struct {
+	Name          string            `json:"name,omitempty"`
+	Path          string            `json:"path,omitempty"`
+	Line          int               `json:"line,omitempty"` // of the first key in the file, from 1
+	Description   string            `json:"description,omitempty"`
+	DockerImage   string            `json:"dockerImage,omitempty"`
+	Repositories  []Repository      `json:"repositories,omitempty"`
+	SetupCommands []string          `json:"setupCommands,omitempty"`
+	Env           map[string]string `json:"env,omitempty"`
+	Secrets       []string          `json:"secrets,omitempty"`
+}
+
+// SealedSecret is secrets/<NAME>.age: a secret that only this factory sees, encrypted to the factory's recipient.
+type SealedSecret struct {
+	Name   string
+	Path   string
+	File   []byte
+	Digest string // of File
+}
+
 // Factory is a loaded definition tree. Every list is sorted by name. A nil
 // *Factory is an empty tree: all methods work on it.
 type Factory struct {
@@ -53,36 +75,6 @@ type Repository struct {
 // Integration names an issue tracker: linear or jira.
 type Integration struct {
 	Type string `json:"type"`
-}
-
-// Execution holds the keys that say how a run is executed. In a file's own
-// Execution a zero value means that the key is absent; an empty, non-nil list
-// or map means that it is there and empty, which replaces what is inherited.
-type Execution struct {
-	Model         string                     `json:"model,omitempty"`
-	Harness       *Harness                   `json:"harness,omitempty"`
-	Runner        string                     `json:"runner,omitempty"`
-	EnvironmentID string                     `json:"environmentId,omitempty"`
-	Secrets       []string                   `json:"secrets,omitzero"`
-	MCPServers    map[string]json.RawMessage `json:"mcpServers,omitzero"`
-	WorkerHost    string                     `json:"workerHost,omitempty"`
-	NoWorkerHost  bool                       `json:"noWorkerHost,omitempty"` // workerHost: null, which clears an inherited one
-	Budget        *Budget                    `json:"budget,omitempty"`       // holds besides those of other files
-}
-
-// Harness names the program that does a run's work.
-type Harness struct {
-	Type           string       `json:"type"`
-	Model          string       `json:"model,omitempty"`
-	ReasoningLevel string       `json:"reasoningLevel,omitempty"`
-	Auth           *HarnessAuth `json:"auth,omitempty"`
-}
-
-// HarnessAuth is the origin of a harness's credential: source is
-// managedSecret or workerEnvironment.
-type HarnessAuth struct {
-	Source     string `json:"source"`
-	SecretName string `json:"secretName,omitempty"`
 }
 
 // Webhook returns the webhook of that name.
@@ -153,64 +145,6 @@ func (f *Factory) Resolve(a Automation) (exec Execution, basePrompt, agentName s
 func (f *Factory) ResolveAgent(agent Agent) Execution {
 	exec, _, _ := f.Resolve(Automation{Agent: agent.Name})
 	return exec
-}
-
-func (e Execution) with(o Execution) Execution {
-	if o.Model != "" {
-		e.Model, e.Harness = o.Model, nil
-	}
-	if o.Harness != nil {
-		e.Model, e.Harness = "", o.Harness
-	}
-	if o.Runner != "" {
-		e.Runner = o.Runner
-	}
-	if o.EnvironmentID != "" {
-		e.EnvironmentID = o.EnvironmentID
-	}
-	if o.Secrets != nil {
-		e.Secrets = o.Secrets
-	}
-	if o.MCPServers != nil {
-		e.MCPServers = o.MCPServers
-	}
-	if o.WorkerHost != "" || o.NoWorkerHost {
-		e.WorkerHost = o.WorkerHost
-	}
-
-	return e
-}
-
-func union(a, b []string) []string {
-	seen := make(map[string]bool, len(a)+len(b))
-	var out []string
-	for _, list := range [][]string{a, b} {
-		for _, s := range list {
-			if !seen[s] {
-				seen[s] = true
-				out = append(out, s)
-			}
-		}
-	}
-
-	return out
-}
-
-func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
-	if len(a)+len(b) == 0 {
-		return nil
-	}
-
-	out := make(map[string]json.RawMessage, len(a)+len(b))
-	for k, v := range a {
-		out[k] = v
-	}
-
-	for k, v := range b {
-		out[k] = v
-	}
-
-	return out
 }
 
 // sort puts every list in the order of its names.

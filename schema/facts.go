@@ -6,25 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fact is a place in the tree that a rule beyond one file looks at. The facts
-// of a tree stay with its Factory, so that the rules that need state can run
-// again without the files.
-type fact struct {
-	path                       string
-	value                      string
-	line, col, endLine, endCol int32
-	start, end                 int32 // byte offsets of the value in its file, for fixes
-	kind                       factKind
-	quote                      byte // the quotes around the value, or 0
-	urlToken, token            bool // how the webhook whose secret this is uses it
-	registered                 bool // the server makes the secret if it does not exist
-	outputs                    bool // the automation whose trigger this is has outputs
-}
-
-func (f *fact) span() span {
-	return span{int(f.line), int(f.col), int(f.endLine), int(f.endCol)}
-}
-
 // fix puts text in the place of the value, in the same quotes; nil for a value of several lines.
 func (f *fact) fix(text string) *Fix {
 	if f.start == f.end {
@@ -38,24 +19,6 @@ func (f *fact) fix(text string) *Fix {
 
 // maxFacts bounds the facts of one file.
 const maxFacts = 2000
-
-type factKind uint8
-
-const (
-	factSecret      factKind = iota // secretName of a webhook
-	factGrant                       // a secret that runs are given
-	factReference                   // a secret that an MCP server of runs is given
-	factWebhookID                   // an entry of webhook_ids
-	factHarness                     // a harness type
-	factEnvironment                 // the identifier of an environment
-	factRunner                      // the name of a runner
-	factAgent                       // the name of an agent
-	factForeman                     // agentType of a foreman
-	factSource                      // the provider of a trigger
-	factPublic                      // the event of a trigger that anybody may cause
-	factForge                       // the event of a trigger that asks the forge
-	factAutomation                  // the name of an automation in the filter of a notification
-)
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	if d.bad[n] {

@@ -127,8 +127,8 @@ func (p Payload) Key(paths, scope []string) (key FlowKey, ok bool) {
 	}
 
 	for _, path := range paths {
-		k, value, found := p.scalar(splitFlowPath(path))
-		if !found {
+		k, value, missing := p.scalar(splitFlowPath(path))
+		if missing != "" {
 			return FlowKey{}, false
 		}
 
@@ -140,30 +140,56 @@ func (p Payload) Key(paths, scope []string) (key FlowKey, ok bool) {
 	return FlowKey(h.Sum(nil)[:len(key)]), true
 }
 
-// scalar returns the string, number or boolean that names of fields lead to.
-func (p Payload) scalar(steps []string) (k kind, text []byte, ok bool) {
-	if p.body == nil {
-		return 0, nil, false
+// Unkeyed returns why a payload has no key for parts of the flow, a line for each: its delivery starts a run of
+// its own there. The lines have no value of the payload.
+func (f Flow) Unkeyed(p Payload) (reasons []string) {
+	look := func(part string, paths []string) {
+		for _, path := range paths {
+			if _, _, missing := p.scalar(splitFlowPath(path)); missing != "" {
+				reasons = append(reasons, part+": "+path+" "+missing)
+				return
+			}
+		}
 	}
 
+	if f.Concurrency != nil {
+		look("concurrency", f.Concurrency.Key)
+	}
+	if f.Debounce != nil {
+		look("debounce", f.Debounce.Key)
+	}
+	if f.Conversation != nil {
+		look("conversation", f.Conversation.Key)
+	}
+	return reasons
+}
+
+// scalar returns the string, number or boolean that names of fields lead to. missing is why there is none.
+func (p Payload) scalar(steps []string) (k kind, text []byte, missing string) {
+	const absence = "is not in the payload"
 	s := scanner{text: p.body}
 	for _, step := range steps {
-		if s.kind() != kindObject {
-			return 0, nil, false
+		if p.body == nil || s.kind() != kindObject {
+			return 0, nil, absence
 		}
 
 		at := s.find(step)
 		if at == absent {
-			return 0, nil, false
+			return 0, nil, absence
 		}
 
 		s.at = int(at)
 	}
 
-	if k = s.kind(); k == kindNull || k >= kindArray {
-		return 0, nil, false
+	switch k = s.kind(); k {
+	case kindNull:
+		return 0, nil, "is null"
+	case kindArray:
+		return 0, nil, "is a list"
+	case kindObject:
+		return 0, nil, "is an object"
 	}
-	return k, slices.Clone(s.scalar(k)), true
+	return k, slices.Clone(s.scalar(k)), ""
 }
 
 // find returns the place of the last member of the object at s that has a name.

@@ -55,6 +55,25 @@ func TestFlowKey(t *testing.T) {
 		}
 	}
 
+	flow := schema.Flow{
+		Concurrency:  &schema.Concurrency{Key: []string{"a", "b.c"}},
+		Debounce:     &schema.Debounce{Key: []string{"a"}},
+		Conversation: &schema.Conversation{Key: []string{"b.c"}},
+	}
+	for body, want := range map[string]string{
+		`{"a":1,"b":{"c":true}}`: "",
+		`{"a":1,"b":{"c":{}}}`:   "concurrency: b.c is an object, conversation: b.c is an object",
+		`{"a":1,"b":{"c":[1]}}`:  "concurrency: b.c is a list, conversation: b.c is a list",
+		`{"a":null,"b":{"c":1}}`: "concurrency: a is null, debounce: a is null",
+		`[]`: "concurrency: a is not in the payload, debounce: a is not in the payload, " +
+			"conversation: b.c is not in the payload",
+	} {
+		p, err := schema.ParsePayload([]byte(body))
+		if got := strings.Join(flow.Unkeyed(p), ", "); err != nil || got != want {
+			t.Errorf("%s: %q, want %q, %v", body, got, want, err)
+		}
+	}
+
 	// Where one value ends and the next begins counts, and so does what uses the key.
 	x, _ := key(`{"a":"xy","b":"z"}`, "a", "b")
 	if y, _ := key(`{"a":"x","b":"yz"}`, "a", "b"); x == y {

@@ -40,8 +40,9 @@ func (r *Result) Hosted() []Problem {
 		}
 
 		d.problems = nil // Load has reported them
-		h := hosted{d, s.raw}
-		h.value(d.root, s.raw, "")
+		raw := s.raw()
+		h := hosted{d, raw}
+		h.value(d.root, raw, "")
 		if name == "automation" {
 			h.filters()
 		}

@@ -52,11 +52,17 @@ func JSONSchema(document string) ([]byte, bool) {
 		return nil, false
 	}
 
-	// What the table of schemes knows is filled in, so that the schema can never lag behind it.
+	return fillSchema(text), true
+}
+
+// fillSchema puts what tables of the program know into a schema, so that it can never lag behind them.
+func fillSchema(text []byte) []byte {
 	text = []byte(fillLimits(string(text)))
 	text = bytes.ReplaceAll(text, []byte(`"@schemes"`), quotedList(signature.Names()))
 	text = bytes.ReplaceAll(text, []byte(`"@handshakes"`), quotedList(handshakeSchemes()))
-	text = bytes.ReplaceAll(text, []byte(`"@providerTriggers"`), providerConditions())
+	if triggers := []byte(`"@providerTriggers"`); bytes.Contains(text, triggers) {
+		text = bytes.ReplaceAll(text, triggers, providerConditions())
+	}
 	text = bytes.ReplaceAll(text, []byte(`"@headerName"`), inJSONBytes(headerNamePattern))
 	text = bytes.ReplaceAll(text, []byte(`"@credentialHeader"`), inJSONBytes(credentialPattern()))
 	return headerNames.ReplaceAllFunc(text, func(m []byte) []byte {
@@ -66,7 +72,25 @@ func JSONSchema(document string) ([]byte, bool) {
 		}
 
 		return []byte(`"` + anyCase(names) + `"`)
-	}), true
+	})
+}
+
+// credentialPattern matches the names of headers that a filter may not name.
+func credentialPattern() string {
+	var words []string
+	for _, word := range credentialWords() {
+		words = append(words, strings.Trim(anyCase([]string{word}), "^()$"))
+	}
+	return strings.Join(words, "|") + "|" + anyCase(signature.ReservedHeaders())
+}
+
+func handshakeSchemes() (names []string) {
+	for _, s := range signature.Schemes() {
+		if s.HasHandshake() {
+			names = append(names, s.Name())
+		}
+	}
+	return names
 }
 
 func quotedList(names []string) []byte { return []byte(`"` + strings.Join(names, `", "`) + `"`) }
@@ -95,7 +119,7 @@ func anyCase(names []string) string {
 // places of errors are looked up.
 type structureSchema struct {
 	compiled *jsonschema.Schema
-	raw      any
+	raw      func() any
 }
 
 // structures compiles each schema once, when the first file of its kind is
@@ -109,17 +133,15 @@ var structures = func() map[string]func() (structureSchema, error) {
 }()
 
 func compileStructure(name string) (structureSchema, error) {
-	text, _ := JSONSchema(name)
-	var raw any
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return structureSchema{}, err
-	}
-
-	dropConditions(raw)
-	text, err := json.Marshal(raw)
+	text, err := schemaFiles.ReadFile("jsonschema/" + name + ".json")
 	if err != nil {
 		return structureSchema{}, err
 	}
+
+	if text, err = withoutConditions(text); err != nil {
+		return structureSchema{}, err
+	}
+	text = fillSchema(text)
 
 	url := "mem:///" + name + ".json"
 	c := jsonschema.NewCompiler()
@@ -133,11 +155,25 @@ func compileStructure(name string) (structureSchema, error) {
 		return structureSchema{}, err
 	}
 
+	raw := sync.OnceValue(func() (v any) {
+		_ = json.Unmarshal(text, &v) // the compiler has read it
+		return v
+	})
 	return structureSchema{compiled, raw}, nil
 }
 
-// dropConditions takes out of a schema what ties keys together: the code that
+// withoutConditions takes out of a schema what ties keys together: the code that
 // checks those rules says better what is wrong.
+func withoutConditions(text []byte) ([]byte, error) {
+	var raw any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, err
+	}
+
+	dropConditions(raw)
+	return json.Marshal(raw)
+}
+
 func dropConditions(v any) {
 	switch t := v.(type) {
 	case map[string]any:
@@ -149,56 +185,6 @@ func dropConditions(v any) {
 		for _, inner := range t {
 			dropConditions(inner)
 		}
-	}
-}
-
-// checkStructure validates the data against the JSON Schema of its kind and
-// reports each leaf of the validator's answer at the node it speaks of. The
-// validator's own order is random; problems are sorted later.
-func (d *document) checkStructure(name string) {
-	s, err := structures[name]()
-	if err != nil {
-		d.report(
-			fileSpan(),
-			ruleInvalidValue,
-			"the schema of this kind of file cannot be read: "+err.Error(),
-			"",
-		)
-		return
-	}
-
-	verr, failed := s.compiled.Validate(d.data).(*jsonschema.ValidationError)
-	if !failed {
-		return
-	}
-
-	var leaves []*jsonschema.ValidationError
-	collectLeaves(verr, &leaves)
-	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
-		if c := strings.Compare(a.InstanceLocation, b.InstanceLocation); c != 0 {
-			return c
-		}
-		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
-	})
-
-	for i, leaf := range leaves {
-		if d.full() {
-			severity := SeverityError
-			if d.loose && d.worst != SeverityError {
-				severity = SeverityWarning
-			}
-
-			for _, rest := range leaves[i:] {
-				if !strings.HasSuffix(rest.KeywordLocation, "/additionalProperties") {
-					severity = SeverityError
-				}
-			}
-
-			d.drop(len(leaves)-i, severity)
-			return
-		}
-
-		d.structureProblem(name, s.raw, leaf)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"millwright/schema/provider"
-	"millwright/signature"
 )
 
 // providerConditions are the conditions of the published schema on triggers of providers: the keys of each
@@ -72,15 +71,3 @@ func matcherSchema(k provider.Key) any {
 
 	return schema
 }
-
-// credentialPattern matches the names of headers that a filter may not name.
-func credentialPattern() string {
-	var words []string
-	for _, word := range credentialWords() {
-		words = append(words, strings.Trim(anyCase([]string{word}), "^()$"))
-	}
-	return strings.Join(words, "|") + "|" + anyCase(signature.ReservedHeaders())
-}
-
-// inJSONBytes is inJSON for replacements in bytes.
-func inJSONBytes(text string) []byte { return []byte(inJSON(text)) }

@@ -2,6 +2,14 @@ package schema
 
 import "strings"
 
+// SealedFact is what opening the file of a sealed secret showed.
+type SealedFact struct {
+	SecretFact
+	Problem string // why it cannot be opened; empty when it can
+	Hint    string
+	Gone    bool // the factory has no such secret any more, and the file is not to bring it back
+}
+
 // Known has the facts of the state that a tree is checked against. A nil
 // *Known, and any nil member, means that the rules which need it do not run and
 // are named in Result.NotChecked.
@@ -17,6 +25,8 @@ type Known struct {
 	// Sealed has what opening the files of secrets/ showed, by name. Files that are as they were applied need no
 	// opening.
 	Sealed map[string]SealedFact
+	// Own are the names of the files of secrets/ that are applied.
+	Own map[string]bool
 	// UIDs gives the present or planned UID of each webhook by name.
 	UIDs map[string]string
 	// KnownUIDs gives the webhook's name by UID, for every UID of this factory,
@@ -97,5 +107,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// span is a place in a file: 1-based, columns in code points, end exclusive.
-type span struct{ line, col, endLine, endCol int }
+// gitLabEvents are the events of project hooks, without _events.
+var gitLabEvents = []string{
+	"deployment", "emoji", "issues", "job", "merge_requests", "note", "pipeline", "push", "releases", "tag_push",
+	"wiki_page",
+}

@@ -63,3 +63,13 @@ func inJSON(text string) string {
 	out, _ := json.Marshal(text) // a string always marshals
 	return string(out)
 }
+
+// inJSONBytes is inJSON for replacements in bytes.
+func inJSONBytes(text string) []byte { return []byte(inJSON(text)) }
+
+// maxYAMLDepth is how deep the values of a definition may nest.
+const maxYAMLDepth = 64
+
+// maxNumberText bounds the text of a number outside a payload filter, and with
+// it the cost of its arithmetic.
+const maxNumberText = 32

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 )
 
 // Load reads a definition tree, whose root is the root of fsys, and reports
@@ -107,25 +105,6 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	return r
 }
 
-// Refuse returns the result of a tree that is not read because of a problem.
-func Refuse(p Problem) *Result {
-	r := &Result{tree: &Factory{}, base: []Problem{p}}
-	r.finish(nil)
-	return r
-}
-
-// finish runs the rules that need state and settles what the result says.
-func (r *Result) finish(known *Known) {
-	state, notChecked := r.tree.checkState(known)
-	r.NotChecked = notChecked
-	r.Problems = append(append(make([]Problem, 0, len(r.base)+len(state)), r.base...), state...)
-	SortProblems(r.Problems)
-	r.Factory = nil
-	if r.Valid() {
-		r.Factory = r.tree
-	}
-}
-
 // unfolded counts the bytes of factory.yaml and the agent for each automation that is given them.
 func (r *Result) unfolded() (total int) {
 	agents := make(map[string]int, len(r.tree.Agents)+1)
@@ -138,16 +117,6 @@ func (r *Result) unfolded() (total int) {
 		total += len(r.sources["factory.yaml"]) + agents[a.Agent]
 	}
 	return total
-}
-
-// loaded is the result of reading one file.
-type loaded struct {
-	doc      *document // kept only when its text could not be parsed
-	src      []byte
-	resource any
-	problems []Problem
-	facts    []fact
-	err      error
 }
 
 type loader struct {
@@ -194,30 +163,6 @@ func (l *loader) run(r *Result) {
 			limit = 1
 		}
 	}
-}
-
-// parallel calls f for 0 to n-1 from as many goroutines as there are
-// processors, at most 8, and returns when all calls have.
-func parallel(n int, f func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), 8, n)
-	if workers <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-
-	group.Wait()
 }
 
 func (l *loader) load(e entry, limit int) (out loaded) {
@@ -379,58 +324,6 @@ func (d *document) resource(e entry) any {
 	default:
 		return d.skill(e.name, e.agent)
 	}
-}
-
-// wideEncoding names the encoding of a text of two or four bytes a character, by its mark or by its zero
-// bytes; it is empty for any other.
-func wideEncoding(src []byte) string {
-	zeros := [4]int{}
-	sample := src[:min(len(src), 64)]
-	for i, c := range sample {
-		if c == 0 {
-			zeros[i%4]++
-		}
-	}
-
-	most := len(sample) / 4
-	switch {
-	case bytes.HasPrefix(src, []byte{0xff, 0xfe, 0, 0}), bytes.HasPrefix(src, []byte{0, 0, 0xfe, 0xff}),
-		most > 0 && (min(zeros[1], zeros[2], zeros[3]) >= most || min(zeros[0], zeros[1], zeros[2]) >= most):
-		return "UTF-32"
-	case bytes.HasPrefix(src, []byte{0xff, 0xfe}), bytes.HasPrefix(src, []byte{0xfe, 0xff}),
-		most > 0 && (min(zeros[1], zeros[3]) >= most || min(zeros[0], zeros[2]) >= most):
-		return "UTF-16"
-	}
-
-	return ""
-}
-
-func (d *document) checkEncoding() bool {
-	if utf8.Valid(d.src) {
-		return true
-	}
-
-	at := invalidUTF8(d.src)
-	hint := "save the file as UTF-8"
-	if wide := wideEncoding(d.src); wide != "" {
-		hint = "the file is " + wide + ": save it as UTF-8"
-	}
-
-	line, col := d.position(at)
-	d.report(
-		span{line, col, line, col + 1},
-		ruleNotUTF8,
-		fmt.Sprintf("the file is not valid UTF-8 at byte %d", at),
-		hint,
-	)
-
-	return false
-}
-
-// wholeText takes the file as YAML from its first line to its last.
-func (d *document) wholeText() {
-	d.text = bytes.TrimPrefix(d.src, byteOrderMark)
-	d.at = len(d.src) - len(d.text)
 }
 
 // collect adds a loaded file to the result, in the order of the paths.

@@ -380,15 +380,17 @@ var rules = [...]Rule{
 	},
 	ruleFilterValue: {
 		Code: "filter-value", Severity: SeverityWarning,
-		Title: "a value of a filter that the provider does not document",
+		Title: "a value of a filter that matches nothing",
 		Doc: "Conclusions, states of reviews, relations of authors and actions are words of the provider. " +
-			"A filter with another word matches nothing by it.",
+			"A filter with another word matches nothing by it. Repositories and branches are compared as they " +
+			"are: release/* is the name of no branch. Only paths takes patterns, with *, ? and **; a leading ! " +
+			"and alternatives in braces stand for themselves there.",
 	},
 	ruleFilterNoValue: {
 		Code: "filter-no-value", Severity: SeverityWarning,
 		Title: "a filter key that no payload has a value for",
-		Doc: "The payload of a check has no labels, and that of a reaction no text. A trigger that filters by " +
-			"them never matches.",
+		Doc: "The payload of a check has no labels, that of a reaction no text, and that of a comment of Linear " +
+			"has of its issue neither labels, project nor state. A trigger that filters by them never matches.",
 	},
 	ruleFilterHeaders: {
 		Code: "filter-headers", Severity: SeverityError,
@@ -456,15 +458,17 @@ var rules = [...]Rule{
 	ruleSealedTaken: {
 		Code: "secret-file-taken", Severity: SeverityError, NeedsState: true,
 		Title: "a sealed secret whose name is taken",
-		Doc: "A file of secrets/ may not have the name of a team secret, nor that of a secret that the " +
-			"server's settings use.",
+		Doc: "A new file of secrets/ may not have the name of a team secret, and none that of a secret that the " +
+			"server's settings use. A team secret that is made later takes nothing from the factory: its own " +
+			"goes on counting there.",
 	},
 	ruleSealedOpen: {
 		Code: "secret-file-unreadable", Severity: SeverityError, NeedsState: true,
 		Title: "a sealed secret that does not open",
 		Doc: "The file is encrypted to another recipient than the factory's, was changed, or was sealed for " +
 			"another factory or under another name: a file does not open in another place than its own. " +
-			"Checks without the server, and of pull requests from forks, do not open files.",
+			"Checks without the server, and of pull requests from forks or in public repositories, do not open " +
+			"files.",
 	},
 	RuleWebhookUnknown: {
 		Code: "webhook-unknown", Severity: SeverityWarning, NeedsState: true,

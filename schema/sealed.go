@@ -8,29 +8,12 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"millwright/schema/agefile"
 )
 
 // MaxSealedSecrets bounds the files of secrets/.
 const MaxSealedSecrets = 100
-
-// SealedSecret is secrets/<NAME>.age: a secret that only this factory sees, encrypted to the factory's recipient.
-type SealedSecret struct {
-	Name   string
-	Path   string
-	File   []byte
-	Digest string // of File
-}
-
-// SealedFact is what opening the file of a sealed secret showed.
-type SealedFact struct {
-	SecretFact
-	Problem string // why it cannot be opened; empty when it can
-	Hint    string
-	Gone    bool // the factory has no such secret any more, and the file is not to bring it back
-}
 
 // SealedSecrets returns the sealed secrets of the tree by name, also of a tree with errors, without files that have
 // an error.
@@ -40,8 +23,6 @@ func (r *Result) SealedSecrets() []SealedSecret {
 	}
 	return r.tree.Sealed
 }
-
-func isAge(name string) bool { return strings.EqualFold(path.Ext(name), ".age") }
 
 // sealed reads secrets/: one file of age for each secret. Other files there are not ours.
 func (t *tree) sealed(dir string) error {
@@ -69,18 +50,6 @@ func (t *tree) sealed(dir string) error {
 	}
 
 	return nil
-}
-
-// misplacedSecrets reports the files of age in a directory that is not read.
-func (t *tree) misplacedSecrets(dir string) error {
-	list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && isAge(e.Name()) })
-	for _, e := range list {
-		if err != nil {
-			return err
-		}
-		err = t.misplaced(dir+"/"+e.Name(), "secrets/"+stem(e.Name())+".age")
-	}
-	return err
 }
 
 // sealedSecret checks the form of a file of secrets/. Problems quote nothing of it.
@@ -140,7 +109,7 @@ func (c *stateCheck) sealedSecrets() {
 		case used:
 			message := fmt.Sprintf("the name %s belongs to %s", quoted(s.Name), use)
 			report(s, ruleSealedTaken, message, "choose another name")
-		case team:
+		case team && !c.known.Own[s.Name]:
 			report(
 				s,
 				ruleSealedTaken,

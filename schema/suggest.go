@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Nearest returns the one of known that word was probably meant to be, or ""
@@ -163,4 +165,12 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// shown is a scalar as it stands in the file.
+func shown(n *yaml.Node) string {
+	if n.Style != 0 {
+		return quoted(n.Value)
+	}
+	return clip(n.Value)
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -53,6 +55,39 @@ type entry struct {
 	same  bool   // it is in a directory that is as it was in the tree before: see Cache
 }
 
+// Identified is a tree that knows what a file or directory says without reading it, as git does.
+type Identified interface {
+	fs.FS
+	// Identity names the content and the kind of a file, or of all that is in a directory: two of one path
+	// and one identity, in trees of one source, are the same. It is empty where that is not known.
+	Identity(name string) string
+}
+
+// memory is what one load has of a cache. A nil *memory remembers nothing.
+type memory struct {
+	tree      Identified
+	last      map[string]kept
+	lastParts map[string]keptFolder
+
+	mu        sync.Mutex
+	next      map[string]kept
+	nextParts map[string]keptFolder
+}
+
+// kept is a file without a problem.
+type kept struct {
+	identity string
+	kind     fileKind
+	loaded
+}
+
+// keptFolder is a directory in which the walk found no problem.
+type keptFolder struct {
+	identity string
+	entries  []entry
+	listed   int64 // directories
+}
+
 // tree is what a walk over the resource paths, or over a part of them, finds.
 type tree struct {
 	fsys     fs.FS
@@ -79,26 +114,6 @@ func (t *tree) add(part *tree) {
 }
 
 var errTooMany = errors.New("too many files")
-
-// walk finds the files at resource paths and reports those that are nearly at
-// one. It reads directories in parts and stops at the limit of files, so that
-// its memory is bounded whatever the tree holds.
-func walk(fsys fs.FS, m *memory) (*tree, error) {
-	t := &tree{fsys: fsys, count: new(atomic.Int64), dirs: new(atomic.Int64), memory: m}
-	root, err := t.list(".", func(fs.DirEntry) bool { return true })
-	if err != nil {
-		return t, err
-	}
-
-	for _, e := range root {
-		if err := t.top(e, root); err != nil {
-			return t, err
-		}
-	}
-
-	slices.SortFunc(t.entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	return t, t.err
-}
 
 // list returns the entries of a directory that keep admits, sorted by name.
 func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
@@ -280,40 +295,29 @@ var directories = []string{
 	"agents", "automations", "environments", "notifications", "runners", "secrets", "skills", "webhooks",
 }
 
-// top looks at one entry of the root.
-func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
-	name := e.Name()
-	switch {
-	case name == "factory.yaml":
-		return t.take(e, entry{path: name, kind: kindFactory, name: name})
-	case !e.IsDir() && (strings.EqualFold(name, "factory.yaml") || strings.EqualFold(name, "factory.yml")):
-		return t.misplaced(name, "factory.yaml")
-	case name == "scorers" || name == "benchmarks" || strings.HasPrefix(name, "."):
-		return nil
-	}
+// loaded is the result of reading one file.
+type loaded struct {
+	doc      *document // kept only when its text could not be parsed
+	src      []byte
+	resource any
+	problems []Problem
+	facts    []fact
+	err      error
+}
 
-	if slices.Contains(directories, name) {
-		if e.Type()&fs.ModeSymlink != 0 {
-			t.symlink(name)
-			return nil
-		}
-		if !e.IsDir() { // a link that was checked out as text, for example
-			t.report(name, ruleUnsupportedPath, "this is a file; a directory belongs here", "")
-			return nil
-		}
+func isYAML(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return ext == ".yaml" || ext == ".yml"
+}
 
-		part := t.part()
-		err := t.memory.walk(part, name, func() error { return part.resources(name) })
-		t.add(part)
-		return err
-	}
+func isMarkdown(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return (ext == ".md" || ext == ".markdown") && !strings.EqualFold(stem(name), "readme")
+}
 
-	if right := nearDirectory(name); right != "" && e.IsDir() {
-		return t.nearly(name, right)
-	}
-	if right := t.nearRoot(name, root); right != "" && !e.IsDir() {
-		return t.misplaced(name, right)
-	}
+func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
-	return nil
+// mainFile is the file that holds a resource which has a directory of its own.
+func mainFile(kind fileKind) string {
+	return map[fileKind]string{kindAutomation: "automation.md", kindAgent: "agent.md", kindSkill: "SKILL.md"}[kind]
 }

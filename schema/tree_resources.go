@@ -29,18 +29,6 @@ func (t *tree) resources(dir string) error {
 	}
 }
 
-func isYAML(name string) bool {
-	ext := strings.ToLower(path.Ext(name))
-	return ext == ".yaml" || ext == ".yml"
-}
-
-func isMarkdown(name string) bool {
-	ext := strings.ToLower(path.Ext(name))
-	return (ext == ".md" || ext == ".markdown") && !strings.EqualFold(stem(name), "readme")
-}
-
-func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
-
 // litter says whether a dot file is what editors and systems leave behind.
 func litter(name string) bool {
 	if !strings.HasPrefix(name, ".") {
@@ -100,11 +88,6 @@ func (t *tree) flat(dir string, kind fileKind) error {
 	}
 
 	return nil
-}
-
-// mainFile is the file that holds a resource which has a directory of its own.
-func mainFile(kind fileKind) string {
-	return map[fileKind]string{kindAutomation: "automation.md", kindAgent: "agent.md", kindSkill: "SKILL.md"}[kind]
 }
 
 // folders reads automations/, agents/ or a skills/ directory: a directory for

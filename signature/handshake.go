@@ -18,14 +18,6 @@ type Answer struct {
 	Body        []byte
 }
 
-// The handshakes that a row may have.
-const (
-	handshakeSlack   = "slack"
-	handshakeZoom    = "zoom"
-	handshakeDiscord = "discord"
-	handshakeTwitch  = "twitch"
-)
-
 // maxChallenge bounds the text that is sent back to the provider.
 const maxChallenge = 4096
 

@@ -389,3 +389,17 @@ func decodeBase64(enc *base64.Encoding, dst, src []byte) (int, error) {
 	}
 	return enc.Decode(dst, src)
 }
+
+// Message is a request as it was received.
+type Message struct {
+	// Method is the request's method; a webhook's is POST.
+	Method string
+	// URL is the URL that the provider posts to: the server's configured public origin, the raw path, and
+	// the query as received. It is never built from a Host or X-Forwarded-Host header. Only schemes with
+	// {url} in their template read it.
+	URL string
+	// Header has canonical keys, as net/http gives them.
+	Header map[string][]string
+	// Body is the raw body, before any decoding.
+	Body []byte
+}

@@ -10,29 +10,10 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/hmac"
-	"crypto/sha1"
 	"crypto/sha256"
-	"crypto/sha512"
 	"crypto/subtle"
-	"hash"
-	"sync"
 	"time"
 )
-
-// Message is a request as it was received.
-type Message struct {
-	// Method is the request's method; a webhook's is POST.
-	Method string
-	// URL is the URL that the provider posts to: the server's configured public origin, the raw path, and
-	// the query as received. It is never built from a Host or X-Forwarded-Host header. Only schemes with
-	// {url} in their template read it.
-	URL string
-	// Header has canonical keys, as net/http gives them.
-	Header map[string][]string
-	// Body is the raw body, before any decoding.
-	Body []byte
-}
 
 // Proof has the facts about a verified request.
 type Proof struct {
@@ -64,22 +45,6 @@ type Verifier struct {
 	scheme *Scheme
 	forms  []*keyedForm // none: the secret is empty
 }
-
-type keyedForm struct {
-	*form
-	key  key
-	pool sync.Pool // of *scratch
-}
-
-// scratch is the reusable memory of a verification: the keyed hash and a buffer.
-type scratch struct {
-	mac hash.Hash
-	buf []byte
-	sum [sha512.Size]byte
-}
-
-// maxPooled bounds the buffer that is kept between verifications.
-const maxPooled = 16 << 10
 
 // Verifier parses the secret. The error describes how its form is wrong, without any of its text. An empty
 // secret gives a Verifier that refuses everything, and no error.
@@ -214,69 +179,6 @@ func (f *keyedForm) match(req *request, m *Message) *Refusal {
 	return f.matchMAC(req, m, s)
 }
 
-func (f *keyedForm) matchMAC(req *request, m *Message, s *scratch) *Refusal {
-	s.mac.Reset()
-	f.writeParts(s, req, m)
-	sum := s.mac.Sum(s.sum[:0])
-	wellFormed := 0
-	var got [maxDecoded]byte
-	for _, text := range req.candidates {
-		n := decodeSignature(f.d.Encoding, text, got[:])
-		if n != len(sum) {
-			continue
-		}
-
-		wellFormed++
-		if hmac.Equal(got[:n], sum) {
-			req.digest = sha256.Sum256(sum)
-			return nil
-		}
-	}
-
-	return f.mismatch(req, m, wellFormed)
-}
-
-// writeParts feeds the signed bytes into the keyed hash without joining them.
-func (f *form) writeParts(s *scratch, req *request, m *Message) {
-	s.buf = s.buf[:0]
-	for _, p := range f.parts {
-		if p.kind == partBody {
-			if len(s.buf) > 0 {
-				s.mac.Write(s.buf)
-				s.buf = s.buf[:0]
-			}
-
-			s.mac.Write(m.Body)
-			continue
-		}
-
-		s.buf = appendPart(s.buf, p, req, m)
-	}
-
-	if len(s.buf) > 0 {
-		s.mac.Write(s.buf)
-	}
-}
-
-func appendPart(buf []byte, p part, req *request, m *Message) []byte {
-	switch p.kind {
-	case partBody:
-		return append(buf, m.Body...)
-	case partTime:
-		return append(buf, req.ts...)
-	case partID:
-		return append(buf, req.id...)
-	case partURL:
-		return append(buf, m.URL...)
-	case partMethod:
-		return append(buf, m.Method...)
-	case partHeaders:
-		return append(buf, req.headers...)
-	}
-
-	return append(buf, p.text...)
-}
-
 // matchToken compares hashes, so that its duration reveals neither content nor length.
 func (f *keyedForm) matchToken(req *request, m *Message) *Refusal {
 	for _, text := range req.candidates {
@@ -328,44 +230,3 @@ func (f *keyedForm) matchPublicKey(req *request, m *Message) *Refusal {
 // maxPublicKeyChecks bounds the candidates of a request that cost a public key
 // operation each.
 const maxPublicKeyChecks = 16
-
-func (f *form) mismatch(req *request, m *Message, wellFormed int) *Refusal {
-	if wellFormed == 0 {
-		return refuse(CodeMalformed, "%s holds no %s signature of the right length for %s after %s (%d looked at)",
-			f.d.Header, f.d.Encoding, f.d.Alg, preview(f.d.Prefix), len(req.candidates))
-	}
-	return refuse(
-		CodeMismatch,
-		"%s does not match %s of %q under this webhook's secret (%d signatures compared, body of %d bytes)",
-		f.d.Header,
-		f.d.Alg,
-		f.d.Template,
-		wellFormed,
-		len(m.Body),
-	)
-}
-
-func (f *keyedForm) scratch() *scratch {
-	if s, ok := f.pool.Get().(*scratch); ok {
-		return s
-	}
-	return &scratch{mac: hmac.New(newHash(f.d.Alg), f.key.mac)}
-}
-
-func (f *keyedForm) release(s *scratch) {
-	if cap(s.buf) > maxPooled {
-		s.buf = nil
-	}
-	clear(s.sum[:])
-	f.pool.Put(s)
-}
-
-func newHash(alg string) func() hash.Hash {
-	switch alg {
-	case AlgHMACSHA1:
-		return sha1.New
-	case AlgHMACSHA512:
-		return sha512.New
-	}
-	return sha256.New
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,30 +13,6 @@ import (
 	"millwright/schema/provider"
 	"millwright/signature"
 )
-
-// completionItem is a text that an editor offers.
-type completionItem struct {
-	Label         string         `json:"label"`
-	Kind          int            `json:"kind"`
-	Detail        string         `json:"detail,omitempty"`
-	Documentation *MarkupContent `json:"documentation,omitempty"`
-	FilterText    string         `json:"filterText"`
-	SortText      string         `json:"sortText"`
-	TextEdit      TextEdit       `json:"textEdit"`
-}
-
-// The kinds of completion items.
-const (
-	itemProperty  = 10
-	itemValue     = 12
-	itemReference = 18
-)
-
-// offer is a text to complete with. An empty text is the label.
-type offer struct {
-	label, text, detail, doc string
-	kind                     int
-}
 
 // complete offers what may stand at a place.
 func (s *session) complete(ctx context.Context, doc *document, params json.RawMessage) (any, error) {
@@ -82,13 +57,6 @@ func (s *session) complete(ctx context.Context, doc *document, params json.RawMe
 	}
 
 	return items, nil
-}
-
-// completion is one completion in progress.
-type completion struct {
-	cursor
-	tree  *loaded
-	facts *facts
 }
 
 func (c completion) offers() []offer {
@@ -146,15 +114,6 @@ func (c completion) keyOffers(of []shape, before string) (all []offer) {
 	return all
 }
 
-// keyText writes a key: with a colon, unless the key that is typed has one.
-func (c completion) keyText(name string) string {
-	name = yamlText(name)
-	if c.onKey && c.colon {
-		return name
-	}
-	return name + ": "
-}
-
 // valueOffers offers the values that the schema lists.
 func valueOffers(of []shape) (all []offer) {
 	seen := map[string]bool{}
@@ -204,20 +163,6 @@ func valueText(v any) string {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return ""
-}
-
-var (
-	plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
-	otherWord = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n)$`)
-)
-
-// yamlText writes a text as YAML, in quotes where it would be read as something else.
-func yamlText(s string) string {
-	if plainText.MatchString(s) && !otherWord.MatchString(s) {
-		return s
-	}
-	text, _ := json.Marshal(s)
-	return string(text)
 }
 
 // nameOffers offers the names that the tree, the providers and the server have. It returns nil where a value

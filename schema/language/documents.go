@@ -201,7 +201,6 @@ func (s *session) didChangeFolders(params json.RawMessage) error {
 // Bounds of what is watched.
 const (
 	maxFolders = 100
-	maxTrees   = 100
 )
 
 // watchFiles asks the client to tell of changes on disk.
@@ -240,9 +239,3 @@ func (s *session) watchFiles() {
 
 // answerTime bounds the time that a client has to answer.
 const answerTime = 10 * time.Second
-
-// under reports whether a path is that of dir, or below it.
-func under(dir, name string) bool {
-	separator := string(filepath.Separator)
-	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, separator)+separator)
-}

@@ -13,18 +13,9 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// Config is what a server needs. Its zero value works.
-type Config struct {
-	Version string // of the program
-	// Lookup answers what only a server of the program knows. Nil for none.
-	Lookup Lookup
-}
-
 // Bounds of a session.
 const (
-	maxDocuments     = 1000
-	maxDocumentBytes = 64 << 20 // of all open documents
-	maxRunning       = 64       // requests at once
+	maxRunning = 64 // requests at once
 )
 
 var (
@@ -34,8 +25,6 @@ var (
 	errTwice     = invalid("a request of this ID is running")
 	errTooMany   = &jsonrpc2.Error{Code: codeServerCancelled, Message: "too many requests are running"}
 	errNoMethod  = &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "no such method"}
-	errParams    = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: "the parameters are not the method's"}
-	errInternal  = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: "internal error"}
 	errCancelled = &jsonrpc2.Error{Code: codeCancelled, Message: "cancelled"}
 )
 
@@ -46,7 +35,6 @@ func invalid(text string) *jsonrpc2.Error {
 // Codes of errors beyond those of JSON-RPC.
 const (
 	codeNotInitialized  = -32002
-	codeRequestFailed   = -32803
 	codeServerCancelled = -32802
 	codeCancelled       = -32800
 )
@@ -104,50 +92,6 @@ type discard struct{}
 
 func (discard) Printf(string, ...any) {}
 
-// session is the state of one client.
-type session struct {
-	config Config
-	conn   *jsonrpc2.Conn
-
-	ready    chan struct{} // closed when conn is there
-	exit     chan struct{} // closed when the client asks for the end
-	dirty    chan struct{} // has a value when trees must be checked again
-	asking   chan struct{} // has a value when the server of the program should be asked again
-	requests sync.WaitGroup
-	facts    *facts
-	logged   string // the last warning, of the goroutine that asks
-
-	mu          sync.Mutex
-	initialized bool
-	down        bool // the client asked for the end
-	ended       bool // nothing more is begun
-	client      initializeParams
-	folders     []string // paths
-	docs        map[string]*document
-	bytes       int
-	serial      uint64
-	generation  uint64 // of all that trees depend on
-	touched     uint64 // counts changes on disk
-	watched     bool   // the client tells of them
-	looked      bool   // the folders were searched for definitions
-	trees       map[string]*tree
-	running     map[jsonrpc2.ID]context.CancelFunc
-}
-
-func newSession(config Config) *session {
-	return &session{
-		config:  config,
-		facts:   newFacts(),
-		ready:   make(chan struct{}),
-		exit:    make(chan struct{}),
-		dirty:   make(chan struct{}, 1),
-		asking:  make(chan struct{}, 1),
-		docs:    map[string]*document{},
-		trees:   map[string]*tree{},
-		running: map[jsonrpc2.ID]context.CancelFunc{},
-	}
-}
-
 // method answers a request. doc is the document that the parameters name, nil if it is not open.
 type method func(s *session, ctx context.Context, doc *document, params json.RawMessage) (any, error)
 
@@ -200,16 +144,6 @@ func (s *session) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2
 	})
 }
 
-// beside runs f in a goroutine that the session waits for. A session that has ended begins none.
-func (s *session) beside(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if !s.ended {
-		s.requests.Go(f)
-	}
-}
-
 // begin notes a running request. The function that it returns ends it.
 func (s *session) begin(
 	ctx context.Context,
@@ -260,24 +194,6 @@ func (s *session) reply(ctx context.Context, id jsonrpc2.ID, answer func() (any,
 	}
 
 	_ = s.conn.ReplyWithError(ctx, id, as)
-}
-
-// protected calls f. A panic, which would be a bug, becomes an error: the session goes on.
-func protected(f func() (any, error)) (result any, err error) {
-	defer func() {
-		if recover() != nil {
-			result, err = nil, errInternal
-		}
-	}()
-	return f()
-}
-
-// decode reads parameters.
-func decode(params json.RawMessage, into any) error {
-	if json.Unmarshal(params, into) != nil {
-		return errParams
-	}
-	return nil
 }
 
 // lifecycle begins a session, and ends what it answers.
@@ -376,6 +292,3 @@ func (s *session) notified(name string, params json.RawMessage) error {
 
 	return nil
 }
-
-// failed is the error of a request that cannot be met, for people.
-func failed(text string) error { return &jsonrpc2.Error{Code: codeRequestFailed, Message: text} }

@@ -9,31 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"millwright/schema"
 )
 
-// tree is a definition tree that an editor has open.
-type tree struct {
-	dir   string
-	cache schema.Cache
-
-	mu        sync.Mutex // held while the tree is loaded
-	last      *loaded
-	published map[string]string // what was told last of each file that has problems, by URI
-}
-
-// loaded is a tree as it was at one moment of the session.
-type loaded struct {
-	*schema.Result
-	dir        string
-	open       map[string]*document // by path
-	generation uint64
-}
-
 func diskFS(dir string) fs.FS { return os.DirFS(dir) }
+
+const maxTrees = 100
+
+// under reports whether a path is that of dir, or below it.
+func under(dir, name string) bool {
+	separator := string(filepath.Separator)
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, separator)+separator)
+}
 
 // tree notes a tree, and returns nil beyond the bound. s.mu is held.
 func (s *session) tree(dir string) *tree {
@@ -143,24 +132,6 @@ func (s *session) around(ctx context.Context, doc *document) (*loaded, error) {
 		return nil, nil
 	}
 	return s.load(ctx, t)
-}
-
-// text returns the text of a file of the tree, nil if it has none.
-func (l *loaded) text(path string) *text {
-	if doc := l.open[path]; doc != nil {
-		return doc.text
-	}
-	if src := l.Source(path); src != nil {
-		return fileText(src)
-	}
-	return nil
-}
-
-func (l *loaded) uri(path string) string {
-	if doc := l.open[path]; doc != nil {
-		return doc.uri
-	}
-	return uriOf(filepath.Join(l.dir, filepath.FromSlash(path)))
 }
 
 // diagnose tells the client of the problems of all trees, again after each change, until ctx ends.

@@ -18,38 +18,3 @@ type Answer struct {
 	Files   []string
 	Account string // a login
 }
-
-// Learn adds what the forge of the delivery has answered.
-func (d *Delivery) Learn(a Answer) {
-	if d != nil {
-		d.known, d.values = a, nil
-	}
-}
-
-// asks returns what the forge is asked for because of a condition.
-func (k *key) asks(b *body) Ask {
-	if k == nil || !k.files || b.known.Ask.Files {
-		return Ask{}
-	}
-	return Ask{Files: true}
-}
-
-// own returns the key that must have the account of the server, since the filter does not ask for another;
-// nil for none.
-func (f *Filter) own(of *form) *key {
-	name := of.event.own
-	if name == "" {
-		return nil
-	}
-	for i := range f.conditions {
-		if f.conditions[i].key == name && len(f.conditions[i].in) > 0 {
-			return nil
-		}
-	}
-	return of.event.key(name)
-}
-
-// ownCondition asks for the account of the server.
-func (b *body) ownCondition(k *key) *condition {
-	return &condition{key: k.name, in: []want{k.compare.want(b.known.Account)}}
-}

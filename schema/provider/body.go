@@ -7,33 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// body is a payload, with what was read of it.
-type body struct {
-	event   string // the event that the delivery's header names
-	text    string
-	seen    []place // one for each path that a table names
-	objects []object
-	once    bool // few paths are read: members are not listed
-	judged  []judged
-	values  []values
-	known   Answer
-}
-
-type place struct {
-	path  string
-	value gjson.Result
-}
-
-// object is an object of a payload of which a member was asked for.
-type object struct {
-	path    string
-	members []member // nil: not listed
-	many    bool     // they are read for each path
-}
-
-// member is a member of an object: its key as it is written between the quotation marks, and its value.
-type member struct{ key, value string }
-
 // maxMembers bounds the members of an object that are listed.
 const maxMembers = 64
 
@@ -137,13 +110,6 @@ func memberOf(object gjson.Result, key string) gjson.Result {
 	}
 
 	return gjson.Parse(found)
-}
-
-// values are what a payload has for a key, in the form in which they are compared.
-type values struct {
-	key   *key
-	texts []string
-	many  bool // they are read for each condition
 }
 
 // maxValues bounds the values of a key that are read once for all conditions.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -9,7 +10,8 @@ type comparison struct {
 	canon   func(string) string // the form in which values are compared; nil: as they are
 	how     match
 	valid   func(string) (problem, hint string)
-	words   []string // the values that the provider documents, if they are few
+	odd     func(string) (why, hint string) // a value that hardly anybody means
+	words   []string                        // the values that the provider documents, if they are few
 	integer bool
 }
 
@@ -87,7 +89,7 @@ func identity() comparison {
 
 // repository compares the full names of repositories.
 func repository() comparison {
-	return comparison{canon: strings.ToLower, valid: func(s string) (string, string) {
+	return comparison{canon: strings.ToLower, odd: noPattern, valid: func(s string) (string, string) {
 		owner, name, ok := strings.Cut(s, "/")
 		if ok && owner != "" && name != "" && !strings.Contains(s, "://") && !strings.HasSuffix(s, "/") {
 			return "", ""
@@ -98,7 +100,15 @@ func repository() comparison {
 
 // branch compares names of branches, which may be written as refs.
 func branch() comparison {
-	return comparison{canon: func(s string) string { return strings.TrimPrefix(s, heads) }}
+	return comparison{canon: func(s string) string { return strings.TrimPrefix(s, heads) }, odd: noPattern}
+}
+
+// noPattern finds patterns where names without an asterisk are compared exactly.
+func noPattern(s string) (why, hint string) {
+	if strings.Contains(s, "*") {
+		return "matches nothing: only paths takes patterns", "list each name"
+	}
+	return "", ""
 }
 
 const heads = "refs/heads/"
@@ -118,4 +128,28 @@ func emoji() comparison {
 }
 
 // globs compares paths with globs.
-func globs() comparison { return comparison{how: matchesGlob} }
+func globs() comparison {
+	return comparison{how: matchesGlob, odd: func(s string) (why, hint string) {
+		switch rest, not := strings.CutPrefix(s, "!"); {
+		case not:
+			return "does not exclude paths", "write {not_in: [" + strconv.Quote(cut(rest, 80)) + "]}"
+		case braces(s):
+			return "has braces that stand for themselves", "list each pattern"
+		}
+		return "", ""
+	}}
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// braces reports whether a pattern has alternatives in braces.
+func braces(s string) bool {
+	_, rest, _ := strings.Cut(s, "{")
+	inner, _, closed := strings.Cut(rest, "}")
+	return closed && strings.Contains(inner, ",")
+}

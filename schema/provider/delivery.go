@@ -57,12 +57,6 @@ func (d *Delivery) is(e *event) bool {
 	return is
 }
 
-// judged is an event that a delivery was compared with.
-type judged struct {
-	event *event
-	is    bool
-}
-
 // Events returns the events that the delivery is, by the names of triggers. It may be several, or none.
 func (d *Delivery) Events() (names []string) {
 	if d == nil {
@@ -106,4 +100,11 @@ func joined(names []string, last string) string {
 		}
 	}
 	return text
+}
+
+// Learn adds what the forge of the delivery has answered.
+func (d *Delivery) Learn(a Answer) {
+	if d != nil {
+		d.known, d.values = a, nil
+	}
 }

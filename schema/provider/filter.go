@@ -40,12 +40,13 @@ type Problem struct {
 	Message string
 	Hint    string
 	Unknown string // the unknown key, without a message
+	Odd     bool   // Message is about a value that hardly anybody means, and which is compared all the same
 	Word    string // a value that is none of Words, which is a problem if it is near one of them
 	Words   []string
 }
 
 // Compile compiles a trigger of a provider from its event and its filter, which is JSON, or empty for none. It
-// returns every problem, and a nil filter when there is one other than unknown words.
+// returns every problem, and a nil filter when there is one other than unknown words and odd values.
 func Compile(provider, eventName string, raw []byte) (*Filter, []Problem) {
 	e := tableFor(provider).event(eventName)
 	if e == nil {
@@ -218,6 +219,12 @@ func (c *compiler) values(path []string, k *key, list gjson.Result) (all []want)
 		if k.compare.words != nil && !slices.Contains(k.compare.words, w.text) {
 			c.problems = append(c.problems, Problem{Path: at, Word: text, Words: k.compare.words})
 		}
+		if k.compare.odd != nil {
+			if why, hint := k.compare.odd(text); why != "" {
+				message := fmt.Sprintf("%q %s", cut(text, 80), why)
+				c.problems = append(c.problems, Problem{Path: at, Odd: true, Message: message, Hint: hint})
+			}
+		}
 
 		return true
 	})
@@ -234,7 +241,9 @@ func (k *key) value(v gjson.Result) (text, problem, hint string) {
 		return v.Raw, "", ""
 	}
 
-	if text = scalar(v); text == "" || v.Type == gjson.Number && strings.ContainsAny(v.Raw, ".eE") {
+	text = scalar(v)
+	fraction := v.Type == gjson.Number && strings.ContainsAny(v.Raw, ".eE")
+	if text == "" && v.Type != gjson.String || fraction {
 		return "", k.name + " takes texts", "write them in quotes"
 	}
 
@@ -312,6 +321,34 @@ func (f *Filter) Judge(d *Delivery) (matched bool, ask Ask) {
 	return !ask.Any(), ask
 }
 
+// asks returns what the forge is asked for because of a condition.
+func (k *key) asks(b *body) Ask {
+	if k == nil || !k.files || b.known.Ask.Files {
+		return Ask{}
+	}
+	return Ask{Files: true}
+}
+
+// own returns the key that must have the account of the server, since the filter does not ask for another;
+// nil for none.
+func (f *Filter) own(of *form) *key {
+	name := of.event.own
+	if name == "" {
+		return nil
+	}
+	for i := range f.conditions {
+		if f.conditions[i].key == name && len(f.conditions[i].in) > 0 {
+			return nil
+		}
+	}
+	return of.event.key(name)
+}
+
+// ownCondition asks for the account of the server.
+func (b *body) ownCondition(k *key) *condition {
+	return &condition{key: k.name, in: []want{k.compare.want(b.known.Account)}}
+}
+
 // holds reports whether the payload has a value that the condition asks for, and none that it excludes. A key
 // that no payload of the sender has never holds.
 func (c *condition) holds(b *body, k *key) bool {
@@ -356,11 +393,4 @@ func (j *judgement) add(have string) bool {
 func (j judgement) addAll(b *body) judgement {
 	j.key.read(b, func(have string) bool { return j.add(j.key.compare.form(have)) })
 	return j
-}
-
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -33,27 +33,28 @@ func linearTable() *table {
 			{
 				name: "comment_created", on: []string{"Comment"},
 				is: func(b *body) bool { return b.string("action") == "create" && b.has("data") },
-				keys: append(linearScope("data.issue"),
-					labelKey(namesIn("data.issue.labels")),
-					key{
+				keys: []key{
+					linearTeam("data.issue"),
+					{
+						name: "project_ids", compare: identity(),
+						unread: "a comment's payload has no project of its issue",
+					},
+					{name: "state_ids", compare: identity(), unread: "a comment's payload has no state of its issue"},
+					{name: "labels", compare: folded(), unread: "a comment's payload has no labels of its issue"},
+					{
 						name: "issue_ids", compare: identity(),
 						read: one("data.issueId", "data.issue.id", "data.issue.identifier"),
 					},
 					linearMentions("data.bodyData", "data.body"),
 					linearPerson("creator_ids", true, "data.user", "data.userId"),
 					linearPerson("authors", true, "data.user", "data.userId"),
-				),
+				},
 			},
 			{
 				name: "agent_session_created", on: []string{"AgentSessionEvent"},
 				is: func(b *body) bool { return b.string("action") == "created" && b.has("agentSession") },
 				keys: []key{
-					{
-						name: "team_ids", compare: identity(),
-						read: one("agentSession.issue.teamId", "agentSession.issue.team.id",
-							"agentSession.issue.team.key",
-							"agentSession.issue.team.name"),
-					},
+					linearTeam("agentSession.issue"),
 					linearPerson("creator_ids", true, "agentSession.creator", "agentSession.creatorId"),
 					linearPerson("authors", true, "agentSession.creator", "agentSession.creatorId"),
 					{
@@ -73,21 +74,11 @@ func linearChanged(b *body, field string) bool {
 	return b.string("action") == "update" && b.has("data") && memberOf(b.at("updatedFrom"), field).Exists()
 }
 
-// linearScope are the keys that place an object: a team, a project and a state, by ID or name.
-func linearScope(object string) []key {
-	return []key{
-		{
-			name: "team_ids", compare: identity(),
-			read: one(object+".teamId", object+".team.id", object+".team.key", object+".team.name"),
-		},
-		{
-			name: "project_ids", compare: identity(),
-			read: one(object+".projectId", object+".project.id", object+".project.name"),
-		},
-		{
-			name: "state_ids", compare: identity(),
-			read: one(object+".stateId", object+".state.id", object+".state.name"),
-		},
+// linearTeam is the key of the team of an issue, by ID, key or name.
+func linearTeam(issue string) key {
+	return key{
+		name: "team_ids", compare: identity(),
+		read: one(issue+".teamId", issue+".team.id", issue+".team.key", issue+".team.name"),
 	}
 }
 
@@ -97,13 +88,16 @@ func linearPerson(name string, must bool, object, id string) key {
 }
 
 func linearIssueKeys(labels reader) []key {
-	return append(linearScope("data"),
+	return []key{
+		linearTeam("data"),
+		{name: "project_ids", compare: identity(), read: one("data.projectId", "data.project.id", "data.project.name")},
+		{name: "state_ids", compare: identity(), read: one("data.stateId", "data.state.id", "data.state.name")},
 		labelKey(labels),
 		linearPerson("assignee_ids", false, "data.assignee", "data.assigneeId"),
 		linearMentions("data.descriptionData", "data.description"),
 		linearPerson("creator_ids", true, "data.creator", "data.creatorId"),
 		linearPerson("authors", true, "data.creator", "data.creatorId"),
-	)
+	}
 }
 
 // linearAddedIDs yields the IDs of the labels that an update added.

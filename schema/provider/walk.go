@@ -13,6 +13,9 @@ type walker struct {
 	at   int
 }
 
+// member is a member of an object: its key as it is written between the quotation marks, and its value.
+type member struct{ key, value string }
+
 // next returns the next member; false behind the last one.
 func (w *walker) next() (m member, more bool) {
 	quote := strings.IndexByte(w.text[w.at:], '"')
