@@ -43,6 +43,13 @@ const points = 50
 func everyPoint() bool { return os.Getenv("MILLWRIGHT_TEST_CRASH_POINTS") == "all" }
 
 func TestMain(m *testing.M) {
+	if dsn := os.Getenv(powerDSN); dsn != "" {
+		if err := applyCommit(dsn); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if dsn := os.Getenv(crashDSN); dsn != "" {
 		if err := applyAndDie(dsn, os.Getenv(crashDir)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

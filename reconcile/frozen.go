@@ -188,6 +188,11 @@ func (f *frozen) fill(name string, n *node) (err error) {
 	return nil
 }
 
+// malformed is a permanent fault of a commit: git would not write it.
+func malformed(format string, args ...any) error {
+	return schema.Malformed{Text: fmt.Errorf(format, args...).Error()}
+}
+
 // absent returns the reason why a closed snapshot does not have name.
 func (f *frozen) absent(name string) error {
 	parent := f.nodes[path.Dir(name)]

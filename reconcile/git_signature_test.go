@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"millwright/reconcile"
 	"millwright/reconcile/signers"
 	"millwright/schema"
+	"millwright/schema/agefile"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -101,6 +103,40 @@ func TestGitRefusesCommitsOfStrangers(t *testing.T) {
 		b.once(state.OutcomeApplied, true)
 		b.wantWebhooks("a", "b")
 	})
+}
+
+// TestHeadsOpenSecrets plans the head of a pull request with a file of secrets/ for another factory.
+func TestHeadsOpenSecrets(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	r := newRepository(t)
+	b := newBench(t, s, gitSource(t, reconcile.GitConfig{URL: r.fileURL()}), nil)
+	heads, err := reconcile.NewHeads(reconcile.GitConfig{URL: r.fileURL(), CloneDir: t.TempDir()}, b.Loop)
+	must(t, err)
+	defer heads.Close()
+
+	other, err := agefile.NewIdentity()
+	must(t, err)
+	for recipient, want := range map[string]string{b.factory.Recipient: "", other.Recipient(): "secret-file-unreadable"} {
+		file, err := agefile.Seal(recipient, b.factory.UID, "TOKEN", []byte("sealed-value"))
+		must(t, err)
+		commit := r.push(tree{"webhooks/a.yaml": hook("TOKEN"), "secrets/TOKEN.age": string(file)}, "Seal "+recipient)
+
+		p, err := heads.Plan(t.Context(), commit, false)
+		must(t, err)
+		code := ""
+		if len(p.Problems) > 0 {
+			code = p.Problems[0].Code
+		}
+		if code != want || p.WouldApply != (want == "") {
+			t.Errorf("planned with %+v, want %q", p.Problems, want)
+		}
+
+		p, err = heads.Plan(t.Context(), commit, true)
+		must(t, err)
+		if !p.WouldApply || !slices.Contains(p.NotChecked, "secret-file-unreadable") {
+			t.Errorf("the public learns %+v", p.Problems)
+		}
+	}
 }
 
 func TestGitSignedTags(t *testing.T) {

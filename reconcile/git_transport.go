@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -30,15 +29,6 @@ const (
 	// connectTimeout bounds the wait for a connection, and for a host's first answer.
 	connectTimeout = 30 * time.Second
 )
-
-// remote is the connection to a repository.
-type remote struct {
-	endpoint  *transport.Endpoint
-	transport transport.Transport
-	cfg       GitConfig
-	received  atomic.Int64  // bytes
-	dialing   chan struct{} // capacity 1: held while connecting
-}
 
 func newRemote(cfg GitConfig) (*remote, error) {
 	ep, err := endpoint(cfg.URL)

@@ -195,11 +195,6 @@ var errNoPath = errors.New("the commit has no directory")
 // settled reports whether reading a commit would give the same result after every fetch.
 func settled(err error) bool { return err == nil || errors.Is(err, errNoPath) }
 
-// malformed is a permanent fault of a commit: git would not write it.
-func malformed(format string, args ...any) error {
-	return schema.Malformed{Text: fmt.Errorf(format, args...).Error()}
-}
-
 // treeBacking is a directory of a commit that a tree is frozen from. Calls take turns.
 type treeBacking struct {
 	objects *objects

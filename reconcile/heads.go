@@ -54,6 +54,7 @@ func (h *Heads) Plan(ctx context.Context, commit string, public bool) (plan.Plan
 	}
 
 	opts := h.loop.options(snap, Request{}, time.Now())
+	opts.OpenSecrets = !public
 	if public {
 		opts.Public, opts.HarnessTypes, opts.ForgeKinds, opts.Reserved = true, nil, nil, nil
 		opts.MaxDeliveries = 0

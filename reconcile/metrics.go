@@ -82,6 +82,16 @@ func (m *Metrics) Forget(factory string) {
 	}
 }
 
+// yield drops the metrics that describe the state of a factory which another replica reconciles.
+func (m *Metrics) yield(factory string) {
+	if m == nil {
+		return
+	}
+	for _, v := range []deleter{m.problems, m.stale, m.suspended} {
+		v.DeletePartialMatch(prometheus.Labels{"factory": factory})
+	}
+}
+
 func (m *Metrics) polled(factory string, bytes int64) {
 	if m != nil {
 		m.bytes.WithLabelValues(factory).Add(float64(bytes))

@@ -380,6 +380,69 @@ func TestSuspended(t *testing.T) {
 	b.wantWebhooks()
 }
 
+// TestRolledBack rolls a factory back: new revisions are checked and wait, and the forge is owed that for each.
+func TestRolledBack(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		root, ctx := t.TempDir(), t.Context()
+		b := newBench(t, s, dir(t, root), func(c *reconcile.Config) {
+			c.CheckURL = func() string { return "https://git.example.com/acme/factory.git" }
+		})
+		attempt := func(tr tree, want state.Outcome) string {
+			t.Helper()
+			tr.write(t, root)
+			b.once(want, true)
+			return b.now().Attempted.ID
+		}
+		check := func(revision, want string) {
+			t.Helper()
+			all, err := s.Checks().Subject(ctx, b.factory.UID, revision)
+			must(t, err)
+			if len(all) != 1 || !strings.Contains(string(all[0].Result)+": "+all[0].Description, want) {
+				t.Errorf("the forge is owed %+v of %s, want %s", all, revision, want)
+			}
+		}
+
+		two.write(t, root)
+		first := attempt(two, state.OutcomeApplied)
+		three := tree{"webhooks/a.yaml": hook("A"), "webhooks/b.yaml": hook("B"), "webhooks/c.yaml": hook("C")}
+		second := attempt(three, state.OutcomeApplied)
+		check(second, "success: applied: 1 created")
+
+		kept, err := s.Trees().All(ctx, b.factory.UID)
+		must(t, err)
+		files, err := s.Trees().Files(ctx, b.factory.UID, kept[1].Digest)
+		must(t, err)
+		earlier, err := schema.FilesFS(files)
+		must(t, err)
+		cur, err := s.Current(ctx, b.factory.UID)
+		must(t, err)
+		p, back := plan.Make(cur, earlier, plan.Options{
+			KeepSecrets: true, Now: time.Now(), Revision: state.Revision{ID: first},
+		})
+		if back == nil {
+			t.Fatalf("the rollback is refused: %+v", p.Problems)
+		}
+		back.Rollback = kept[1].Digest
+		must(t, s.Apply(ctx, *back))
+		b.wantWebhooks("a", "b")
+
+		b.once(state.OutcomeSuspended, true)
+		check(second, "pending: valid, and not applied while the factory is suspended")
+		b.once(state.OutcomeSuspended, false)
+		bad := attempt(tree{"webhooks/a.yaml": "no"}, state.OutcomeRefused)
+		check(bad, "failure: refused: ")
+		delete(three, "webhooks/a.yaml")
+		third := attempt(three, state.OutcomeSuspended)
+		check(third, "pending: valid, and not applied while the factory is suspended")
+		b.wantWebhooks("a", "b")
+
+		must(t, s.Resume(ctx, b.factory.UID))
+		b.once(state.OutcomeApplied, true)
+		b.wantWebhooks("b", "c")
+		check(third, "success: applied: 1 created, 1 deleted")
+	})
+}
+
 func TestAnEndedContextIsNoFailure(t *testing.T) {
 	root := t.TempDir()
 	two.write(t, root)

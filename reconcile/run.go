@@ -216,9 +216,14 @@ func (l *Loop) lead(ctx context.Context, leading *atomic.Bool) {
 		}
 
 		now := held || err != nil && leading.Load() && time.Now().Before(until)
-		if was := leading.Swap(now); now && !was {
+		was := leading.Swap(now)
+		switch {
+		case now && !was:
 			l.cfg.Log.Debug("this replica reconciles the factory")
 			l.Notice()
+		case was && !now:
+			l.cfg.Log.Debug("another replica reconciles the factory")
+			l.cfg.Metrics.yield(l.cfg.Factory.Name)
 		}
 
 		select {

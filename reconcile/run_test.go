@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,42 @@ func TestTakeover(t *testing.T) {
 	if held, err := s1.Lease(t.Context(), "reconcile/"+b.factory.UID, "dead", time.Second); held || err != nil {
 		t.Errorf("the dead replica got the lease back: %v %v", held, err)
 	}
+}
+
+// TestMetricsOfAnotherReplica holds that only the replica that holds the lease says what a factory's state is.
+func TestMetricsOfAnotherReplica(t *testing.T) {
+	dsn := statetest.Postgres(t)
+	root := t.TempDir()
+	two.write(t, root)
+	reg := prometheus.NewRegistry()
+	m, err := reconcile.NewMetrics(reg)
+	must(t, err)
+	b := newBench(t, statetest.Open(t, dsn), dir(t, root), func(c *reconcile.Config) { c.Metrics = m })
+	described := func() int {
+		n, err := testutil.GatherAndCount(
+			reg,
+			"millwright_factory_suspended",
+			"millwright_reconcile_problems",
+			"millwright_webhooks_secret_stale",
+		)
+		must(t, err)
+		return n
+	}
+
+	b.once(state.OutcomeApplied, true) // asked for by a client, without the lease
+	if n := described(); n != 0 {
+		t.Errorf("%d figures of a replica without the lease", n)
+	}
+
+	b.run()
+	statetest.Until(t, "the replica with the lease describes the factory", func() bool { return described() > 0 })
+	admin, err := sql.Open("pgx", dsn)
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.ExecContext(t.Context(), `UPDATE locks SET holder = 'other', lease_until = $1 WHERE name = $2`,
+		time.Now().Add(time.Hour).UnixMicro(), "reconcile/"+b.factory.UID)
+	must(t, err)
+	statetest.Until(t, "the replica that lost the lease describes nothing", func() bool { return described() == 0 })
 }
 
 // TestTakeoverFromAKilledProcess kills the process that reconciles a factory: another one takes it over,

@@ -105,6 +105,7 @@ func (l *Loop) suspend(
 		Outcome:    state.OutcomeSuspended,
 		Problems:   p.Problems,
 		Message:    result.Message,
+		CheckURL:   l.checkURL(),
 	}
 	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
 		return Result{}, err

@@ -20,12 +20,17 @@ type Backtest struct {
 	Complete   bool       `json:"complete"`        // false: the time was up before all were looked at
 	Fired      int        `json:"fired"`           // by the present triggers
 	Fires      int        `json:"fires"`           // by the changed ones
-	NewlyFires int        `json:"newly_fires"`     // of Fires
-	NoLonger   int        `json:"no_longer_fires"` // of Fired
+	NewlyFires int        `json:"newly"`           // of Fires
+	NoLonger   int        `json:"no_longer"`       // of Fired
 	RunsPerDay float64    `json:"runs_per_day"`    // by the changed triggers
-	NewlyIDs   []string   `json:"newly_fires_for"` // deliveries, newest first
-	NoLongerID []string   `json:"no_longer_for"`   // deliveries, newest first
+	Examples   Examples   `json:"examples"`        // of NewlyFires and NoLonger
 	Never      *Never     `json:"never,omitempty"` // the triggers matched none of many deliveries
+}
+
+// Examples are deliveries by what a change would have done with them, newest first.
+type Examples struct {
+	Newly    []string `json:"newly"`
+	NoLonger []string `json:"no_longer"`
 }
 
 // Summary says in one line what the change would have done. It has counts alone.
@@ -131,7 +136,7 @@ func (b *Backtester) add(name string, old, new []judge) {
 		return
 	}
 	b.all = append(b.all, &tested{
-		Backtest: Backtest{Automation: name, NewlyIDs: []string{}, NoLongerID: []string{}},
+		Backtest: Backtest{Automation: name, Examples: Examples{Newly: []string{}, NoLonger: []string{}}},
 		old:      old,
 		new:      new,
 		failed:   map[string]int{},
@@ -216,10 +221,10 @@ func (t *tested) add(d delivered) {
 	switch {
 	case is && !was:
 		t.NewlyFires++
-		t.NewlyIDs = remember(t.NewlyIDs, d.uid)
+		t.Examples.Newly = remember(t.Examples.Newly, d.uid)
 	case was && !is:
 		t.NoLonger++
-		t.NoLongerID = remember(t.NoLongerID, d.uid)
+		t.Examples.NoLonger = remember(t.Examples.NoLonger, d.uid)
 	}
 
 	if selects && t.Fires == 0 && t.LookedAt <= neverAfter {

@@ -68,7 +68,7 @@ func TestBacktest(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %q\nwant %q", names, want)
 	}
-	if r := all[0]; r.NewlyIDs[0] != "dlv_002" || r.NoLongerID[0] != "dlv_000" || len(r.NewlyIDs) != 140 || r.Never != nil {
+	if r := all[0]; r.Examples.Newly[0] != "dlv_002" || r.Examples.NoLonger[0] != "dlv_000" || len(r.Examples.Newly) != 140 || r.Never != nil {
 		t.Errorf("%+v", r)
 	}
 	if n := all[2].Never; n == nil || n.Key != "missing" || n.Count != 500 || len(n.Seen) != 0 {

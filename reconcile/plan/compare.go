@@ -1,16 +1,99 @@
 package plan
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"reflect"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"millwright/schema"
 	"millwright/state"
 )
+
+// Make loads the tree at the root of fsys and compares it with cur. The returned change set makes the
+// change; it is nil if the tree has errors or could not be read.
+func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.ChangeSet) {
+	return Compare(cur, schema.Load(fsys, nil), opts)
+}
+
+// Compare is Make for a loaded tree. It runs the rules that need state on loaded.
+func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.ChangeSet) {
+	p, app := compare(cur, loaded, opts)
+	for i, found := range p.Problems { // the application's are the same
+		p.Problems[i].Excerpt = schema.Excerpt(loaded.Source(found.Path), found)
+	}
+	return p, app
+}
+
+func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.ChangeSet) {
+	p := Plan{
+		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
+		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
+	}
+	known := &schema.Known{}
+	if opts.Public {
+		cur.Restorable, cur.LastInUse = nil, false
+	} else {
+		known = Known(cur, loaded.WebhookNames(), opts)
+	}
+
+	own := openSecrets(cur, loaded.SealedSecrets(), opts, known)
+	loaded.Check(*known)
+	p.WebhookUIDs = known.UIDs
+	for _, id := range loaded.WebhookIDs() {
+		if name, gone := known.Gone[id]; gone && known.KnownUIDs[id] == "" {
+			if p.Gone == nil {
+				p.Gone = map[string]string{}
+			}
+			p.Gone[id] = name
+		}
+	}
+
+	p.Problems = append(p.Problems, loaded.Problems...)
+
+	guarded := []string{ // checked by guard, below
+		schema.RuleWebhookRenamed.Code(), schema.RulePruneGuard.Code(), schema.RuleSenderContract.Code(),
+		schema.RuleWebhookLast.Code(), schema.RuleDeliveriesLimit.Code(),
+	}
+	for _, rule := range loaded.NotChecked {
+		if loaded.Factory == nil || !slices.Contains(guarded, rule) {
+			p.NotChecked = append(p.NotChecked, rule)
+		}
+	}
+
+	if loaded.Err != nil {
+		p.Err = fmt.Errorf("read the definition: %w", loaded.Err)
+		return p, nil
+	}
+	if loaded.Factory == nil {
+		return p, nil
+	}
+
+	app := &state.ChangeSet{
+		FactoryUID: cur.Factory.UID, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID,
+		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
+	}
+	p.compareFile(cur, loaded.Factory.File, app)
+	p.compareWebhooks(cur, loaded.Factory.Webhooks, own, opts, app)
+	p.compareResources(cur, loaded.Factory, app)
+	p.compareSecrets(cur, own, opts, app)
+	p.guard(cur, loaded.Factory, opts)
+	schema.SortProblems(p.Problems)
+	for _, c := range p.Changes {
+		count(&app.Counts, c.Action)
+	}
+
+	if opts.Public {
+		p.withhold()
+	}
+	if slices.ContainsFunc(p.Problems, func(q schema.Problem) bool { return q.Severity == schema.SeverityError }) {
+		return p, nil
+	}
+
+	p.WouldApply = true
+	app.Problems, app.Changes = p.Problems, record(p.Changes)
+	return p, app
+}
 
 func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *state.ChangeSet) {
 	c := Change{
@@ -232,69 +315,4 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 			app.DeleteResources = append(app.DeleteResources, c.UID)
 		}
 	}
-}
-
-var kindOrder = []string{
-	KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill, KindNotification, KindSecret,
-}
-
-// add appends changes in their order, which it also gives to the argument.
-func (p *Plan) add(changes []Change) {
-	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(
-			slices.Index(kindOrder, a.Kind)-slices.Index(kindOrder, b.Kind),
-			strings.Compare(a.Name, b.Name),
-		)
-	})
-	p.Changes = append(p.Changes, changes...)
-}
-
-// update sets the action and the fields of a change between two specs of a resource. It reports whether the
-// resource begins at another line, which is stored but not a change.
-func (c *Change) update(old, new any) (moved bool) {
-	if reflect.DeepEqual(old, new) { // the usual case: equal specs have equal text
-		c.Action = ActionUnchanged
-		return false
-	}
-
-	before, after := members(old), members(new)
-	moved = before["line"] != after["line"]
-	delete(before, "line")
-	delete(after, "line")
-	for name, value := range after {
-		if !reflect.DeepEqual(before[name], value) {
-			c.Fields = append(c.Fields, Field{Name: name, Old: before[name], New: value})
-		}
-	}
-
-	for name, value := range before {
-		if _, kept := after[name]; !kept {
-			c.Fields = append(c.Fields, Field{Name: name, Old: value})
-		}
-	}
-
-	slices.SortFunc(c.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
-	c.Action = ActionUnchanged
-	if len(c.Fields) > 0 {
-		c.Action = ActionUpdate
-	}
-
-	return moved
-}
-
-// members returns the members of a spec's JSON object, with numbers as written.
-func members(spec any) map[string]any {
-	text, err := json.Marshal(spec)
-	var m map[string]any
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		err = d.Decode(&m)
-	}
-
-	if err != nil { // not for specs that came from a loaded tree or from the state; it shows as a change
-		return map[string]any{"error": err.Error()}
-	}
-
-	return m
 }

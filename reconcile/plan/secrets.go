@@ -26,6 +26,7 @@ func openSecrets(
 	known *schema.Known,
 ) map[string]ownSecret {
 	all := map[string]ownSecret{}
+	known.Own = map[string]bool{}
 	if opts.OpenSecrets || opts.KeepSecrets {
 		known.Sealed = map[string]schema.SealedFact{}
 	}
@@ -33,6 +34,7 @@ func openSecrets(
 	for _, f := range files {
 		was, applied := cur.Own[f.Name]
 		own := ownSecret{file: f, version: was.Version}
+		known.Own[f.Name] = applied
 		switch {
 		case opts.KeepSecrets && !applied:
 			known.Sealed[f.Name] = schema.SealedFact{Gone: true}

@@ -2,10 +2,12 @@ package pulls
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"unicode"
 
 	"millwright/reconcile/plan"
+	"millwright/schema"
 	"millwright/state/checks"
 )
 
@@ -181,6 +183,37 @@ func (r Report) problems(b *strings.Builder) {
 	table(b, "**Problems**", []string{"", "place", "problem", "rule"}, rows)
 }
 
+// places returns the problems that have a line, for annotations. below is the path of the definition in its
+// repository.
+func (r Report) places(below string) (all []checks.Problem) {
+	if r.Quiet || r.Broken || r.Unreadable != "" {
+		return nil
+	}
+
+	for _, p := range r.Plan.Problems {
+		if p.Path == "" || p.Line <= 0 {
+			continue
+		}
+		if len(all) == checks.MaxProblems {
+			return all
+		}
+
+		text := p.Message
+		if p.Hint != "" {
+			text += ": " + p.Hint
+		}
+		all = append(all, checks.Problem{
+			Path:    path.Join(below, p.Path),
+			Line:    p.Line,
+			Warning: p.Severity != schema.SeverityError,
+			Code:    p.Code,
+			Text:    unmentioned(plain(text)),
+		})
+	}
+
+	return all
+}
+
 func place(file string, line int) string {
 	if line <= 0 {
 		return file
@@ -191,13 +224,17 @@ func place(file string, line int) string {
 // code returns text from elsewhere as a code span of one line, also within a table. Nothing in it is markup, a
 // mention, a reference, a link or an image, to any forge.
 func code(text string) string {
+	text = plain(strings.NewReplacer("`", "'", "|", "¦").Replace(text))
+	if text == "" {
+		return "–"
+	}
+	return "`" + unmentioned(text) + "`"
+}
+
+// plain returns text as one printable line of at most maxCell characters.
+func plain(text string) string {
 	text = strings.Map(func(c rune) rune {
-		switch {
-		case c == '`':
-			return '\''
-		case c == '|':
-			return '¦'
-		case !unicode.IsPrint(c):
+		if !unicode.IsPrint(c) {
 			return ' '
 		}
 		return c
@@ -207,10 +244,8 @@ func code(text string) string {
 	if runes := []rune(text); len(runes) > maxCell {
 		text = string(runes[:maxCell-1]) + "…"
 	}
-	if text == "" {
-		return "–"
-	}
-
-	// A space without width ends a mention, for a forge that looks for them in code.
-	return "`" + strings.ReplaceAll(text, "@", "@\u200b") + "`"
+	return text
 }
+
+// unmentioned ends each mention with a space without width, for a forge that looks for them everywhere.
+func unmentioned(text string) string { return strings.ReplaceAll(text, "@", "@\u200b") }

@@ -105,6 +105,32 @@ func TestComment(t *testing.T) {
 	}
 }
 
+// TestPlaces has the first problems with a line, at their place in the repository and without a mention.
+func TestPlaces(t *testing.T) {
+	r := Report{}
+	for i := range 100 {
+		r.Plan.Problems = append(r.Plan.Problems, schema.Problem{
+			Severity: schema.SeverityWarning, Path: "webhooks/a.yaml", Line: i, Message: hostile[i%len(hostile)] + "\n@all",
+		}, schema.Problem{Severity: schema.SeverityError, Line: 3, Message: "of no file"})
+	}
+
+	all := r.places("def/mill")
+	if len(all) != checks.MaxProblems {
+		t.Fatalf("%d problems", len(all))
+	}
+	for i, p := range all {
+		if p.Path != "def/mill/webhooks/a.yaml" || p.Line != i+1 || !p.Warning || !strings.HasSuffix(p.Text, "@\u200ball") &&
+			!strings.HasSuffix(p.Text, "…") || strings.ContainsAny(p.Text, "\n\x00\x1b\u202e") {
+			t.Errorf("problem %+v", p)
+		}
+	}
+	for _, empty := range []Report{{Plan: r.Plan, Quiet: true}, {Plan: r.Plan, Unreadable: "x"}, {Plan: r.Plan, Broken: true}} {
+		if got := empty.places("."); got != nil {
+			t.Errorf("%d problems of a report without a plan", len(got))
+		}
+	}
+}
+
 // TestStatus has the status of each kind of report.
 func TestStatus(t *testing.T) {
 	broken := plan.Plan{Problems: []schema.Problem{

@@ -352,6 +352,7 @@ func (w *Watcher) check(
 
 	c.Result, c.Description = found.Status()
 	c.Public, c.Comment = c.Description, found.Comment()
+	c.Pull.Problems = found.places(w.heads.Path())
 	if err := w.cfg.Store.Checks().Checked(ctx, c); err != nil {
 		return err
 	}

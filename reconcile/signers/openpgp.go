@@ -18,9 +18,6 @@ import (
 
 const openpgpHeader = "-----BEGIN PGP SIGNATURE-----"
 
-// keyring are the trusted keys of OpenPGP.
-type keyring = openpgp.EntityList
-
 // strong are the hash algorithms of acceptable signatures.
 var strong = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA3_256, crypto.SHA3_512}
 

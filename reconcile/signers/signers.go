@@ -19,21 +19,6 @@ const (
 	maxSignature = 64 << 10
 )
 
-// Keys are the trusted signers of a source. The zero value trusts nobody.
-type Keys struct {
-	ssh     []allowed
-	openpgp keyring
-}
-
-// Signer is who signed a commit.
-type Signer struct {
-	Name string // the principals of an SSH key, or the user ID of an OpenPGP key
-	Key  string // its fingerprint
-}
-
-// String returns the signer for people: the name, and the key.
-func (s Signer) String() string { return s.Name + " (" + s.Key + ")" }
-
 // Read returns the keys of an allowed_signers file of OpenSSH and of a keyring of OpenPGP, armored or not. Either
 // may be nil. Without any usable key it fails.
 func Read(allowedSigners, openpgpKeys []byte) (*Keys, error) {

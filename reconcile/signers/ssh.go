@@ -19,14 +19,6 @@ const (
 	namespace = "git"
 )
 
-// allowed is a line of an allowed_signers file.
-type allowed struct {
-	principals    string
-	key           ssh.PublicKey
-	namespaces    string    // patterns; empty: all
-	after, before time.Time // zero: no bound
-}
-
 // readAllowed reads an allowed_signers file. It refuses lines that it cannot follow in full.
 func readAllowed(text []byte) ([]allowed, error) {
 	var all []allowed
