@@ -114,6 +114,9 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// notDocumented is the reason of an answer that no client can read.
+const notDocumented = "the answer is cut, or not the JSON that the forge's documentation describes"
+
 // reason returns the text of an error without the method and address that net/http puts before it.
 func reason(err error) string {
 	if timedOut(err) {

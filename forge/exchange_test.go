@@ -37,7 +37,7 @@ type exchange struct {
 }
 
 // recorded serves the exchanges of a file, each once, equal requests in their order. The test fails on other
-// requests, other bodies, and without the token.
+// requests, other bodies, what the forge does not document, and without the token.
 func recorded(t *testing.T, file string) (address string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -45,6 +45,7 @@ func recorded(t *testing.T, file string) (address string) {
 		t.Fatal(err)
 	}
 
+	documented := published(t, file)
 	var mu sync.Mutex
 	var left []exchange
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,6 +67,9 @@ func recorded(t *testing.T, file string) (address string) {
 			}
 
 			left = append(left[:i:i], left[i+1:]...)
+			for _, wrong := range documented(r, body, e) {
+				t.Errorf("%s: the forge documents otherwise: %s", request, wrong)
+			}
 			if e.Body != nil && !sameJSON(t, e.Body, body) {
 				t.Errorf("%s: the body differs:\n%s", request, cmp.Diff(string(e.Body), string(body)))
 			}

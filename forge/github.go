@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -38,23 +37,6 @@ func openGitHub(
 
 	return g, nil
 }
-
-// gitHubClient returns a client that leaves limits of requests to the caller.
-func gitHubClient(api *url.URL, client *http.Client) (*github.Client, error) {
-	base := strings.TrimSuffix(api.String(), "/") + "/"
-	return github.NewClient(
-		github.WithHTTPClient(client),
-		github.WithURLs(&base, &base),
-		github.WithDisableRateLimitCheck(),
-		github.WithUserAgent(agent),
-	)
-}
-
-// agent names this program to the forges.
-const agent = "millwright"
-
-// gitUser is the user name that goes with a token where the host accepts any.
-const gitUser = "x-access-token"
 
 func (g *gitHub) Credential(ctx context.Context, repo Repository) (Credential, error) {
 	if g.app != nil {

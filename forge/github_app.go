@@ -196,6 +196,17 @@ func (a *gitHubApp) client() (*ghinstallation.AppsTransport, *github.Client, err
 	return asApp, client, err
 }
 
+// gitHubClient returns a client that leaves limits of requests to the caller.
+func gitHubClient(api *url.URL, client *http.Client) (*github.Client, error) {
+	base := strings.TrimSuffix(api.String(), "/") + "/"
+	return github.NewClient(
+		github.WithHTTPClient(client),
+		github.WithURLs(&base, &base),
+		github.WithDisableRateLimitCheck(),
+		github.WithUserAgent(agent),
+	)
+}
+
 // keep sends the credential that a request has already.
 func keep(req *http.Request) (string, error) { return req.Header.Get("Authorization"), nil }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,6 +31,8 @@ type appHost struct {
 	made     []string        // what each token is for
 	revoked  map[string]bool // tokens
 	absent   bool            // the app is not installed
+	checked  []string        // bodies of check runs
+	refuse   int             // status for a check run; 0: it is made
 }
 
 func (h *appHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,6 +68,15 @@ func (h *appHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case !strings.HasPrefix(token, "ghs_") || h.revoked[token]:
 		answer(401, `{"message": "Bad credentials"}`)
+	case path == "/repos/acme/tool/check-runs" && h.refuse != 0:
+		answer(h.refuse, `{"message": "Resource not accessible by integration"}`)
+	case path == "/repos/acme/tool/check-runs":
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			h.Error(err)
+		}
+		h.checked = append(h.checked, string(body))
+		answer(201, `{"id": 4}`)
 	default:
 		answer(200, `{"name": "main", "commit": {"sha": %q}}`, mainCommit)
 	}

@@ -1,59 +1,76 @@
 package forge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// host is the parts that all kinds of forges share.
-type host struct {
-	name   string
-	kind   string
-	url    *url.URL // of pages and repositories
-	secret source   // the token; nil: none
-	known  bool     // it has a token or an app
+// Open returns the forges of a configuration. It reaches none of them. Its error is a *ConfigError.
+func Open(cfg Config) (*Set, error) {
+	set := &Set{}
+	return set, set.Reload(cfg)
 }
 
-// Name returns the forge's name in the settings.
-func (h *host) Name() string { return h.name }
-
-// Kind returns github, gitlab, gitea or git.
-func (h *host) Kind() string { return h.kind }
-
-// CloneURL returns the address of a repository.
-func (h *host) CloneURL(repo Repository) (string, error) {
-	if err := checkName(h.name, h.kind, repo); err != nil {
-		return "", err
-	}
-	return h.url.JoinPath(repo.Owner, repo.Name+".git").String(), nil
-}
-
-// fail returns the error of a request; nil for nil.
-func (h *host) fail(ctx context.Context, err error, doing string, args ...any) error {
-	return explain(ctx, h.name, fmt.Sprintf(doing, args...), err)
-}
-
-// credential returns the token as a credential for git.
-func (h *host) credential(ctx context.Context, user, doing string) (Credential, error) {
-	if h.secret == nil {
-		return Credential{}, nil
+// Reload replaces the configuration, or changes nothing and returns the first *ConfigError.
+func (s *Set) Reload(cfg Config) error {
+	next, wrong := cfg.open()
+	if len(wrong) > 0 {
+		return wrong[0]
 	}
 
-	value, err := h.secret(ctx)
-	if err != nil {
-		return Credential{}, h.fail(ctx, denied(err), "%s", doing)
-	}
-
-	return Credential{User: user, Password: strings.TrimSpace(string(value))}, nil
+	s.current.Store(next)
+	return nil
 }
 
-// kind returns the kind of the forge of a name, or text that is none.
-func (s Settings) kind(name string) string { return cmp.Or(s.Kind, name) }
+// Check returns all errors of the configuration.
+func (c Config) Check() []*ConfigError {
+	_, wrong := c.open()
+	return wrong
+}
+
+func (c Config) open() (*opened, []*ConfigError) {
+	var wrong []*ConfigError
+	bad := func(err error) {
+		if e := (*ConfigError)(nil); errors.As(err, &e) {
+			wrong = append(wrong, e)
+		}
+	}
+
+	all := &opened{forges: map[string]Forge{}, allowed: map[string][]pattern{}}
+	for _, name := range slices.Sorted(maps.Keys(c.Forges)) {
+		f, err := open(name, c.Forges[name], c.Secret)
+		bad(err)
+		all.forges[name] = f
+	}
+
+	var err error
+	all.fallback, err = c.fallback()
+	bad(err)
+
+	for _, factory := range slices.Sorted(maps.Keys(c.Allowed)) {
+		list := c.Allowed[factory]
+		if list != nil {
+			all.allowed[factory] = []pattern{}
+		} else {
+			all.allowed[factory] = nil
+		}
+
+		for i, text := range list {
+			p, err := c.pattern(text)
+			if err != nil {
+				bad(&ConfigError{fmt.Sprintf("allowed.%s[%d]", factory, i), fmt.Errorf("%q: %w", text, err)})
+			}
+
+			all.allowed[factory] = append(all.allowed[factory], p)
+		}
+	}
+
+	return all, wrong
+}
 
 // defaults returns the settings with the addresses of public hosts.
 func (s Settings) defaults(name string) Settings {
@@ -142,31 +159,3 @@ func open(name string, s Settings, secret func(context.Context, string) ([]byte,
 }
 
 func kindList() string { return "github, gitlab, gitea or git" }
-
-// withoutUser returns an address without the credential that it may hold.
-func withoutUser(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return text
-	}
-	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
-}
-
-// namedSecret returns the source of a secret, or nil without a name.
-func namedSecret(secret func(context.Context, string) ([]byte, error), name string) source {
-	if name == "" {
-		return nil
-	}
-	return func(ctx context.Context) ([]byte, error) {
-		if secret == nil {
-			return nil, errors.New("the server has no secrets")
-		}
-
-		value, err := secret(ctx, name)
-		if err == nil && strings.TrimSpace(string(value)) == "" {
-			err = fmt.Errorf("the secret %s is empty", name)
-		}
-
-		return value, err
-	}
-}

@@ -83,69 +83,6 @@ type opened struct {
 	allowed  map[string][]pattern // nil value: all
 }
 
-// Open returns the forges of a configuration. It reaches none of them. Its error is a *ConfigError.
-func Open(cfg Config) (*Set, error) {
-	set := &Set{}
-	return set, set.Reload(cfg)
-}
-
-// Reload replaces the configuration, or changes nothing and returns the first *ConfigError.
-func (s *Set) Reload(cfg Config) error {
-	next, wrong := cfg.open()
-	if len(wrong) > 0 {
-		return wrong[0]
-	}
-
-	s.current.Store(next)
-	return nil
-}
-
-// Check returns all errors of the configuration.
-func (c Config) Check() []*ConfigError {
-	_, wrong := c.open()
-	return wrong
-}
-
-func (c Config) open() (*opened, []*ConfigError) {
-	var wrong []*ConfigError
-	bad := func(err error) {
-		if e := (*ConfigError)(nil); errors.As(err, &e) {
-			wrong = append(wrong, e)
-		}
-	}
-
-	all := &opened{forges: map[string]Forge{}, allowed: map[string][]pattern{}}
-	for _, name := range slices.Sorted(maps.Keys(c.Forges)) {
-		f, err := open(name, c.Forges[name], c.Secret)
-		bad(err)
-		all.forges[name] = f
-	}
-
-	var err error
-	all.fallback, err = c.fallback()
-	bad(err)
-
-	for _, factory := range slices.Sorted(maps.Keys(c.Allowed)) {
-		list := c.Allowed[factory]
-		if list != nil {
-			all.allowed[factory] = []pattern{}
-		} else {
-			all.allowed[factory] = nil
-		}
-
-		for i, text := range list {
-			p, err := c.pattern(text)
-			if err != nil {
-				bad(&ConfigError{fmt.Sprintf("allowed.%s[%d]", factory, i), fmt.Errorf("%q: %w", text, err)})
-			}
-
-			all.allowed[factory] = append(all.allowed[factory], p)
-		}
-	}
-
-	return all, wrong
-}
-
 func (c Config) fallback() (string, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(c.Forges)), ", ")
 	switch _, known := c.Forges[c.Default]; {
@@ -201,6 +138,9 @@ func checkName(forge, kind string, repo Repository) error {
 
 	return nil
 }
+
+// kind returns the kind of the forge of a name, or text that is none.
+func (s Settings) kind(name string) string { return cmp.Or(s.Kind, name) }
 
 // Kinds returns the kinds of the forges, sorted. It is never nil.
 func (s *Set) Kinds() []string {

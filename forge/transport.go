@@ -178,9 +178,6 @@ func checkJSON(res *http.Response) error {
 	return nil
 }
 
-// notDocumented is the reason of an answer that no client can read.
-const notDocumented = "the answer is cut, or not the JSON that the forge's documentation describes"
-
 // without removes a credential, as the Authorization header of a request has it, from the words of its
 // answer.
 func without(words, authorization string) string {

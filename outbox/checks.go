@@ -33,7 +33,7 @@ type closedDoor struct{ until time.Time }
 func (closedDoor) Error() string { return "the forge is not reachable, or asked to wait" }
 
 func (o *Outbox) takeCheck(ctx context.Context) (func(), error) {
-	c, ok, err := o.cfg.Store.Checks().Take(ctx, rowLease)
+	c, ok, err := o.cfg.Store.Checks().Take(ctx, rowLease, o.hosts.busy()...)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -124,9 +124,11 @@ func (o *Outbox) publish(ctx context.Context, c *checks.Check) error {
 	if factory.Detached || factory.Source.URL != c.URL || !ok || !allowed {
 		return dropped("the settings have no forge of this source any more, or no checks")
 	}
-	if until := o.hosts.door(f.Name()); time.Now().Before(until) {
+	until, ok := o.hosts.enter(f.Name(), c.FactoryUID)
+	if !ok {
 		return closedDoor{until}
 	}
+	defer o.hosts.leave(f.Name())
 
 	err = o.tell(ctx, f, repo, factory, c)
 	o.hosts.answered(f.Name(), err)
@@ -179,7 +181,51 @@ func (o *Outbox) tell(
 		return err // without the login, nobody knows the comments of the server
 	}
 
-	return o.comment(ctx, f, repo, c, login)
+	if err := o.comment(ctx, f, repo, c, login); err != nil {
+		return err
+	}
+	return o.annotate(ctx, f, repo, factory, c)
+}
+
+// annotate shows the problems of a pull request at their lines, where the forge does. A credential that may not
+// annotate is no failure: the comment has the problems.
+func (o *Outbox) annotate(
+	ctx context.Context, f forge.Forge, repo forge.Repository, factory state.Factory, c *checks.Check,
+) error {
+	shows, ok := f.(forge.Annotates)
+	if !ok || c.Pull.Quiet {
+		return nil
+	}
+
+	found := forge.Annotations{
+		Name:    statusContext + factory.Name + " problems",
+		Failed:  c.Result != checks.Success,
+		Title:   fmt.Sprintf("Problems at lines of the definition: %d", len(c.Pull.Problems)),
+		Summary: "The comment of the pull request has the plan.",
+		URL:     o.page(*c),
+	}
+	for _, p := range c.Pull.Problems {
+		level := forge.AnnotationFailure
+		if p.Warning {
+			level = forge.AnnotationWarning
+		}
+		found.All = append(found.All, forge.Annotation{
+			Path:    p.Path,
+			Line:    p.Line,
+			Level:   level,
+			Title:   p.Code,
+			Message: p.Text,
+		})
+	}
+
+	err := shows.Annotate(ctx, repo, c.Commit, found)
+	if err != nil && !passes(err) {
+		if !errors.Is(err, forge.ErrUnsupported) {
+			o.cfg.Log.Warn("problems not annotated", "pull_request", c.Number, "error", err)
+		}
+		return nil
+	}
+	return err
 }
 
 // current returns a reason to drop a check whose pull request is closed or has another head.

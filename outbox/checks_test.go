@@ -19,7 +19,11 @@ import (
 // TestAcceptanceChecks publishes the checks of a revision and a pull request, while the forge makes things whose
 // answers are lost, and asks to wait.
 func TestAcceptanceChecks(t *testing.T) {
-	w := newWorld(t, nil)
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, nil).publishes() })
+}
+
+func (w *world) publishes() {
+	t := w.t
 	ctx, url := t.Context(), w.address+"/acme/shop.git"
 	f, err := w.store.EnsureFactory(ctx, "checked", state.Source{Kind: "git", URL: url}, false)
 	if err != nil {

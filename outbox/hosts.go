@@ -21,10 +21,19 @@ type hosts struct {
 	doors    map[string]door // by forge
 	logins   map[string]fact[string]
 	privates map[string]fact[bool] // by forge and repository
+
+	inside map[string]int    // checks that are being published, by forge
+	forges map[string]string // of factories whose checks met a forge with too many
 }
 
 func newHosts() *hosts {
-	return &hosts{doors: map[string]door{}, logins: map[string]fact[string]{}, privates: map[string]fact[bool]{}}
+	return &hosts{
+		doors:    map[string]door{},
+		logins:   map[string]fact[string]{},
+		privates: map[string]fact[bool]{},
+		inside:   map[string]int{},
+		forges:   map[string]string{},
+	}
 }
 
 // door is closed while a forge is away, or asked to wait.
@@ -43,6 +52,52 @@ func (h *hosts) door(name string) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.doors[name].until
+}
+
+const (
+	checksOfForge = 4
+	maxBackoff    = 15 * time.Minute
+)
+
+// enter lets a check of a factory go to its forge, unless its door is closed or as many checks as may are there:
+// then it returns until when. leave ends what enter began.
+func (h *hosts) enter(name, factory string) (until time.Time, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	now := time.Now()
+	if until := h.doors[name].until; now.Before(until) {
+		return until, false
+	}
+	if h.inside[name] >= checksOfForge {
+		if len(h.forges) >= maxFacts {
+			clear(h.forges)
+		}
+		h.forges[factory] = name
+		return now, false
+	}
+
+	h.inside[name]++
+	return time.Time{}, true
+}
+
+func (h *hosts) leave(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inside[name]--
+}
+
+// busy returns the factories whose forge has as many checks as may be there. A forge that never answers so holds back
+// no other.
+func (h *hosts) busy() (factories []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for factory, name := range h.forges {
+		if h.inside[name] >= checksOfForge {
+			factories = append(factories, factory)
+		}
+	}
+	return factories
 }
 
 // answered closes the door of a forge for longer and longer while it is away, or as long as it asks for.

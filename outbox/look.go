@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"millwright/forge"
@@ -11,38 +10,8 @@ import (
 )
 
 const (
-	lookAgain = time.Minute      // between two looks at a pull request
-	lookTime  = 10 * time.Second // of one look
-	maxLooks  = 64               // that wait
-	maxLooked = 1000             // pull requests whose last look is remembered
+	lookTime = 10 * time.Second // of one look
 )
-
-// pullLooks are the pull requests whose states are to be read.
-type pullLooks struct {
-	queue chan state.Artifact
-
-	mu   sync.Mutex
-	last map[string]time.Time // by UID of the link
-}
-
-func newLooks() *pullLooks {
-	return &pullLooks{queue: make(chan state.Artifact, maxLooks), last: map[string]time.Time{}}
-}
-
-// due reports whether a pull request is to be looked at now, and remembers that it is.
-func (l *pullLooks) due(uid string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if now.Sub(l.last[uid]) < lookAgain {
-		return false
-	}
-	if len(l.last) >= maxLooked {
-		clear(l.last)
-	}
-	l.last[uid] = now
-	return true
-}
 
 // Looked reads the states of the pull requests among what a run left, since somebody looks at it: each that
 // may have changed, at most once a minute. It does not wait for the forge; Run asks it, and whoever follows

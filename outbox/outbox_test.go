@@ -57,12 +57,7 @@ type world struct {
 
 const title = "Mend the flaky test"
 
-// newWorld returns a world whose automation has these outputs, beside a repository with an issue.
-func newWorld(t *testing.T, o *schema.Outputs) *world {
-	t.Helper()
-	return worldOf(t, statetest.Open(t, statetest.SQLite(t)), o)
-}
-
+// worldOf returns a world whose automation has these outputs, beside a repository with an issue.
 func worldOf(t *testing.T, s *state.Store, o *schema.Outputs) *world {
 	t.Helper()
 	w := &world{t: t, gitea: forgetest.Start(t), store: s, dir: t.TempDir()}
@@ -516,7 +511,11 @@ func (w *world) losesAnswers() {
 
 // TestAcceptanceForgedMarker holds that a marker counts only in what our own account wrote.
 func TestAcceptanceForgedMarker(t *testing.T) {
-	w := newWorld(t, everything())
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, everything()).knowsItsOwn() })
+}
+
+func (w *world) knowsItsOwn() {
+	t := w.t
 	mallory := w.gitea.APIOf(w.gitea.User("mallory"))
 	var forged atomic.Bool
 	refuse := func(rw http.ResponseWriter, r *http.Request) bool {
@@ -562,42 +561,49 @@ func (w *world) newestRun() string {
 	return runs[0].ID
 }
 
-// TestAcceptanceStagedChanges holds that changes of protected files wait for a person, and leave once that one agreed.
+// TestAcceptanceStagedChanges holds that changes of protected files wait for a person, and leave once that one
+// agreed.
 func TestAcceptanceStagedChanges(t *testing.T) {
 	o := everything()
 	o.Protect = []string{"deploy/"}
 	for file, want := range map[string]string{
-		".github/workflows/ci.yml": "staged", "sub/CodeOwners": "staged", "deploy/prod.yaml": "staged", ".gitlab-ci.yml": "staged",
-		"docs/github/ci.yml": "done",
+		".github/workflows/ci.yml": "staged", "sub/CodeOwners": "staged", "deploy/prod.yaml": "staged",
+		".gitlab-ci.yml": "staged", "docs/github/ci.yml": "done",
 	} {
 		t.Run(strings.ReplaceAll(file, "/", "-"), func(t *testing.T) {
-			w := newWorld(t, o)
-			run := w.deliver(opened(1))
-			w.execute(map[string]string{file: "x\n"}, askPull)
-			all := w.settled(run)
-			pull := all[len(all)-1]
-			if string(pull.State) != want || want == "staged" && !strings.Contains(pull.Reason, file) {
-				t.Fatalf("%s", states(all))
-			}
-			if want == "done" {
-				return
-			}
-			if n := len(w.pulls()); n != 0 {
-				t.Errorf("%d pull requests before approval", n)
-			}
-			if _, err := w.store.Outputs().Approve(t.Context(), run, pull.UID, "ada"); err != nil {
-				t.Fatal(err)
-			}
-			if got := states(w.settled(run)); got != "status done\npull_request done" {
-				t.Fatal(got)
-			}
-			if n := len(w.pulls()); n != 1 {
-				t.Errorf("%d pull requests", n)
-			}
+			statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, o).stages(file, want) })
 		})
 		if testing.Short() {
 			return
 		}
+	}
+}
+
+// stages changes a file. Its pull request is staged, and leaves when a person agrees, or is done at once.
+func (w *world) stages(file, want string) {
+	t := w.t
+	run := w.deliver(opened(1))
+	w.execute(map[string]string{file: "x\n"}, askPull)
+	all := w.settled(run)
+	pull := all[len(all)-1]
+	if string(pull.State) != want || want == "staged" && !strings.Contains(pull.Reason, file) {
+		t.Fatalf("%s", states(all))
+	}
+	if want == "done" {
+		return
+	}
+	if n := len(w.pulls()); n != 0 {
+		t.Errorf("%d pull requests before approval", n)
+	}
+
+	if _, err := w.store.Outputs().Approve(t.Context(), run, pull.UID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(w.settled(run)); got != "status done\npull_request done" {
+		t.Fatal(got)
+	}
+	if n := len(w.pulls()); n != 1 {
+		t.Errorf("%d pull requests", n)
 	}
 }
 
@@ -629,7 +635,11 @@ func (w *world) pullOfFork() (payload, commit string) {
 // TestAcceptanceFork holds that nothing leaves a run that a fork's commit started before a person agreed,
 // also no status.
 func TestAcceptanceFork(t *testing.T) {
-	w := newWorld(t, everything())
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, everything()).waitsForAPerson() })
+}
+
+func (w *world) waitsForAPerson() {
+	t := w.t
 	payload, commit := w.pullOfFork()
 	w.foreign = true
 	run := w.deliver(payload)
@@ -660,7 +670,11 @@ func TestAcceptanceFork(t *testing.T) {
 
 // TestAcceptanceRefusedAtTheForge holds what becomes of outputs that the forge, the definition or a secret does not allow.
 func TestAcceptanceRefusedAtTheForge(t *testing.T) {
-	w := newWorld(t, everything())
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, everything()).reportsRefusals() })
+}
+
+func (w *world) reportsRefusals() {
+	t := w.t
 	answer := func(status int, header, body string) {
 		refuse := func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodGet {

@@ -29,43 +29,6 @@ type job struct {
 	hidden  error           // why the forge does not tell the login
 }
 
-// perform performs an output, and returns the address of what it made.
-func (o *Outbox) perform(ctx context.Context, row outputs.Output) (url string, err error) {
-	j := &job{Outbox: o, row: row}
-	if j.run, err = o.cfg.Store.Run(ctx, row.RunID); err != nil {
-		return "", err
-	}
-	if row.Kind == outputs.Status {
-		return "", j.status(ctx)
-	}
-
-	if err := json.Unmarshal(row.Body, &j.act); err != nil {
-		return "", fmt.Errorf("the output cannot be read as it is stored: %w", err)
-	}
-	if err := j.open(ctx, j.act.Repository); err != nil {
-		return "", err
-	}
-	if err := j.allow(ctx); err != nil {
-		return "", err
-	}
-	if err := j.account(ctx); err != nil {
-		return "", err
-	}
-
-	switch row.Kind {
-	case outputs.PullRequest:
-		return j.pullRequest(ctx)
-	case outputs.Comment:
-		return j.comment(ctx)
-	case outputs.Review:
-		return j.review(ctx)
-	case outputs.Label:
-		return "", j.forge.Labels(ctx, j.repo, j.thread(), j.act.Add, j.act.Remove)
-	}
-
-	return "", fmt.Errorf("an output of kind %s cannot be performed", row.Kind)
-}
-
 // open finds the forge of a repository, if the operator allows the factory to use it.
 func (j *job) open(ctx context.Context, repo request.Repository) (err error) {
 	factory, err := j.cfg.Store.Factory(ctx, j.row.FactoryUID)

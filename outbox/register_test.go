@@ -280,57 +280,61 @@ func TestRegistersAtGitHub(t *testing.T) {
 }
 
 func TestAcceptanceRegistersAtGitea(t *testing.T) {
-	gitea := forgetest.Start(t)
-	gitea.Organization("acme")
-	gitea.Repository("acme", "shop", map[string]string{"README.md": "Shop\n"})
-	newRegistry(t, statetest.Open(t, statetest.SQLite(t)), forge.Gitea, gitea.URL, gitea.Token).registers()
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		gitea := forgetest.Start(t)
+		gitea.Organization("acme")
+		gitea.Repository("acme", "shop", map[string]string{"README.md": "Shop\n"})
+		newRegistry(t, s, forge.Gitea, gitea.URL, gitea.Token).registers()
+	})
 }
 
 // TestPublicURLChanges moves a webhook at the forge to the new address of the server. It makes no second one.
 func TestPublicURLChanges(t *testing.T) {
-	s := statetest.Open(t, statetest.SQLite(t))
-	server := httptest.NewServer(&hub{hooks: map[int64]map[string]any{}})
-	t.Cleanup(server.Close)
-	r := newRegistry(t, s, forge.GitHub, server.URL, "tok")
-	r.apply("acme/shop")
-	r.until("registered")
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		server := httptest.NewServer(&hub{hooks: map[int64]map[string]any{}})
+		t.Cleanup(server.Close)
+		r := newRegistry(t, s, forge.GitHub, server.URL, "tok")
+		r.apply("acme/shop")
+		r.until("registered")
 
-	made := r.hooks(1)[0]
-	was := strings.Replace(made.URL, "127.0.0.1:1", "old.example.com", 1)
-	r.must(r.forge.UpdateHook(t.Context(), shop, made.ID, forge.NewHook{URL: was, Secret: "x", Events: made.Events}))
-	statetest.Until(t, "the webhook to have the present address", func() bool {
-		s.Notify(notice.Sync, r.uid)
-		now := r.hooks(1)[0]
-		return now.ID == made.ID && now.URL == made.URL
+		made := r.hooks(1)[0]
+		was := strings.Replace(made.URL, "127.0.0.1:1", "old.example.com", 1)
+		r.must(r.forge.UpdateHook(t.Context(), shop, made.ID, forge.NewHook{URL: was, Secret: "x", Events: made.Events}))
+		statetest.Until(t, "the webhook to have the present address", func() bool {
+			s.Notify(notice.Sync, r.uid)
+			now := r.hooks(1)[0]
+			return now.ID == made.ID && now.URL == made.URL
+		})
+		r.stays("registered")
 	})
-	r.stays("registered")
 }
 
 // TestForgeIsAway asks a forge that is away once, whatever else is to be registered there.
 func TestForgeIsAway(t *testing.T) {
-	s := statetest.Open(t, statetest.SQLite(t))
-	h := &hub{away: true}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	r := newRegistry(t, s, forge.GitHub, server.URL, "tok")
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		h := &hub{away: true}
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		r := newRegistry(t, s, forge.GitHub, server.URL, "tok")
 
-	for n, repository := range []string{"acme/shop", "acme/other", "acme/third"} {
-		r.apply(repository)
-		statetest.Until(t, "all registrations to wait", func() bool { // the first one for its answer
-			s.Notify(notice.Sync, r.uid)
-			all, err := s.Registrations().Of(t.Context(), r.uid)
-			r.must(err)
-			return !slices.ContainsFunc(all, func(row registrations.Registration) bool {
-				return row.NextAt.Before(time.Now().Add(45*time.Second)) || n == 0 && row.Reason == ""
+		for n, repository := range []string{"acme/shop", "acme/other", "acme/third"} {
+			r.apply(repository)
+			statetest.Until(t, "all registrations to wait", func() bool { // the first one for its answer
+				s.Notify(notice.Sync, r.uid)
+				all, err := s.Registrations().Of(t.Context(), r.uid)
+				r.must(err)
+				return !slices.ContainsFunc(all, func(row registrations.Registration) bool {
+					return row.NextAt.Before(time.Now().Add(45*time.Second)) || n == 0 && row.Reason == ""
+				})
 			})
-		})
-	}
+		}
 
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.asked != 1 {
-		t.Errorf("the forge was asked %d times", h.asked)
-	}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.asked != 1 {
+			t.Errorf("the forge was asked %d times", h.asked)
+		}
+	})
 }
 
 // TestCatchesUp asks GitHub for what it could not deliver, once. A delivery that GitHub refuses to send again does

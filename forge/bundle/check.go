@@ -3,6 +3,7 @@ package bundle
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -251,4 +252,16 @@ func validName(name string) bool {
 		}
 	}
 	return true
+}
+
+// Follows reports whether the head descends from a commit, which is the base or a new one.
+func (b *Bundle) Follows(commit string) (bool, error) {
+	commits, err := b.history()
+	if err != nil {
+		return false, err
+	}
+
+	return commit == b.Base || slices.ContainsFunc(commits, func(c *object.Commit) bool {
+		return c.Hash.String() == commit
+	}), nil
 }

@@ -66,18 +66,6 @@ func (s *Sender) send(ctx context.Context, e events.Event, r events.Receiver) (a
 	return got, fmt.Errorf("it answered %d", got.status)
 }
 
-// value returns the value of a secret as the factory sees it.
-func (s *Sender) value(ctx context.Context, factoryUID, name string) ([]byte, error) {
-	value, err := s.cfg.Store.SecretValueFor(ctx, factoryUID, name)
-	switch {
-	case errors.Is(err, state.ErrNotFound):
-		return nil, fmt.Errorf("the secret %s has no value", name)
-	case err != nil:
-		return nil, fmt.Errorf("the secret %s cannot be read", name)
-	}
-	return value, nil
-}
-
 // after returns what becomes of an event whose attempt failed, and when it is due again.
 func after(e events.Event, got answer, now time.Time) (events.State, time.Time) {
 	if got.status == http.StatusGone {

@@ -253,6 +253,8 @@ func TestHostileReceivers(t *testing.T) {
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
 	defer trap.Close()
 	port := trap.URL[strings.LastIndexByte(trap.URL, ':'):]
+	t.Setenv("HTTP_PROXY", trap.URL)
+	t.Setenv("HTTPS_PROXY", trap.URL)
 	dns := &addresstest.Names{Answers: map[string][]string{
 		"loopback.example.com": {"127.0.0.2"}, "metadata.example.com": {"169.254.169.254"},
 		"shared.example.com": {"100.64.0.1"}, "any.example.com": {"0.0.0.0"},

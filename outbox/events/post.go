@@ -24,6 +24,7 @@ import (
 	"millwright/bounds/address"
 	"millwright/schema"
 	"millwright/signature"
+	"millwright/state"
 	"millwright/state/events"
 )
 
@@ -118,6 +119,18 @@ func sign(r *http.Request, secret []byte, id string, body []byte, now time.Time)
 		r.Header.Set(name, value)
 	}
 	return nil
+}
+
+// value returns the value of a secret as the factory sees it.
+func (s *Sender) value(ctx context.Context, factoryUID, name string) ([]byte, error) {
+	value, err := s.cfg.Store.SecretValueFor(ctx, factoryUID, name)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return nil, fmt.Errorf("the secret %s has no value", name)
+	case err != nil:
+		return nil, fmt.Errorf("the secret %s cannot be read", name)
+	}
+	return value, nil
 }
 
 // dialer returns a dialer that judges each address that it is about to connect to, after the name is resolved.

@@ -85,6 +85,7 @@ type Work struct {
 	Allowed      schema.Outputs
 	Ended        string // the state, when the execution did not succeed
 	Lines        []json.RawMessage
+	Numbers      []int // of Lines in the agent's file; without one for each they are counted from 1
 	Target       Target
 	Repositories []Checkout
 	Changes      []Change
@@ -97,8 +98,12 @@ func Judge(w Work) []Verdict {
 	var all []Verdict
 	counts := map[string]int{}
 	for i, line := range w.Lines {
+		number := i + 1
+		if len(w.Numbers) == len(w.Lines) {
+			number = w.Numbers[i]
+		}
 		if i == MaxLines {
-			all = append(all, Verdict{Line: i + 1, Refuse: fmt.Sprintf(
+			all = append(all, Verdict{Line: number, Refuse: fmt.Sprintf(
 				"there are %d requests: at most %d are read", len(w.Lines), MaxLines)})
 			break
 		}
@@ -108,12 +113,12 @@ func Judge(w Work) []Verdict {
 			err = r.check()
 		}
 		if err != nil {
-			all = append(all, Verdict{Line: i + 1, Type: known(r.Type), Refuse: err.Error()})
+			all = append(all, Verdict{Line: number, Type: known(r.Type), Refuse: err.Error()})
 			continue
 		}
 
 		for _, v := range w.judge(r, counts) {
-			v.Line, v.Type = i+1, r.Type
+			v.Line, v.Type = number, r.Type
 			all = append(all, v)
 		}
 	}
