@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"millwright/state"
 	"millwright/trace"
 )
-
-var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
 
 // accept is step 10, for an authenticated delivery.
 func (in *Ingress) accept(
@@ -73,6 +70,15 @@ func (in *Ingress) accept(
 
 	q.span.Set(trace.Delivery, done.DeliveryUID)
 	return accepted(done.DeliveryUID, done.Duplicate), nil
+}
+
+// kindOf reads the headers of a delivery whose scheme found an event in them.
+func (w *webhook) kindOf(h http.Header, proof signature.Proof) kind {
+	k := kind{content: contentType(h)}
+	if w.scheme != nil {
+		k.event = w.scheme.KnownEvent(proof.Event)
+	}
+	return k
 }
 
 // maxLoggedRuns is how many runs a log line names.
@@ -153,7 +159,7 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 		switch v := auto.judge(d); {
 		case v.matched:
 			run := w.run(auto, a.UID, d.Payload, k, now)
-			run.CheckoutHead = v.head
+			run.Source, run.CheckoutHead = v.source, v.head
 			a.Runs = append(a.Runs, run)
 		case v.ask.Any():
 			a.Undecided = append(a.Undecided, auto.UID)
@@ -190,6 +196,7 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook,
 // verdict is what an automation makes of a delivery.
 type verdict struct {
 	matched bool
+	source  string       // of the runs that the first trigger that matches starts
 	head    bool         // the first trigger that matches has runs start in the commits of forks
 	ask     provider.Ask // what decides, if no trigger matches by what is known
 }
@@ -206,7 +213,7 @@ func (a *automation) judge(d *schema.Delivered) (v verdict) {
 	for _, m := range a.matchers {
 		matched, ask := m.Judge(d)
 		if matched {
-			return verdict{matched: true, head: m.head}
+			return verdict{matched: true, source: m.source, head: m.head}
 		}
 		v.ask = v.ask.And(ask)
 	}
@@ -214,7 +221,7 @@ func (a *automation) judge(d *schema.Delivered) (v verdict) {
 	return v
 }
 
-// run returns the run that the automation starts for a delivery.
+// run returns the run that the automation starts for a delivery, without what depends on the trigger.
 func (w *webhook) run(a *automation, deliveryUID string, p schema.Payload, k kind, now time.Time) state.NewRun {
 	id := state.NewRunID()
 	message := ""
@@ -224,7 +231,7 @@ func (w *webhook) run(a *automation, deliveryUID string, p schema.Payload, k kin
 
 	return state.NewRun{
 		ID: id, RootRunID: id, ConversationID: state.NewRunID(), FactoryUID: w.factory.uid, Title: a.title,
-		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID, k), Source: "CUSTOM_WEBHOOK",
+		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID, k),
 		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID: a.UID, WebhookUID: w.uid, DeliveryUID: deliveryUID, AgentUID: a.Agent,
 		Config:        a.Config,

@@ -15,14 +15,6 @@ import (
 	"millwright/state"
 )
 
-// Question is what the forge of a delivery is asked, since its answer decides whether triggers match.
-type Question struct {
-	FactoryUID string
-	Scheme     string // the signature scheme of the webhook
-	Target     provider.Target
-	provider.Ask
-}
-
 const (
 	decideEvery   = 2 * time.Second
 	decideAtOnce  = 100              // automations
@@ -46,14 +38,6 @@ func (e *Away) Error() string { return e.Err.Error() }
 
 // Unwrap returns the forge's error.
 func (e *Away) Unwrap() error { return e.Err }
-
-// askSoon has decisions made without waiting for the next round.
-func (in *Ingress) askSoon() {
-	select {
-	case in.asking <- struct{}{}:
-	default:
-	}
-}
 
 // decideAll decides, until ctx ends, which automations deliveries start whose forge is asked.
 func (in *Ingress) decideAll(ctx context.Context) {
@@ -256,7 +240,7 @@ func (c *decision) judgeOne(i int, w *webhook, auto *automation, d *schema.Deliv
 			k.event = w.scheme.KnownEvent(c.row.Event)
 		}
 		run := w.run(auto, c.row.UID, d.Payload, k, time.Now())
-		run.CheckoutHead = v.head
+		run.Source, run.CheckoutHead = v.source, v.head
 		c.runs[i] = &run
 	case v.ask.Any():
 		c.instead[i] = state.FlowDecision{Decision: state.SkippedForge, Detail: c.why}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"millwright/signature"
 	"millwright/state"
 )
 
@@ -57,15 +56,6 @@ func (e envelope) followup(deliveryUID string, k kind) string {
 
 // kind is what is known of a delivery from its headers, in words of this server; "" for what is not.
 type kind struct{ event, content string }
-
-// kindOf reads the headers of a delivery whose scheme found an event in them.
-func (w *webhook) kindOf(h http.Header, proof signature.Proof) kind {
-	k := kind{content: contentType(h)}
-	if w.scheme != nil {
-		k.event = w.scheme.KnownEvent(proof.Event)
-	}
-	return k
-}
 
 // contentType names the content type of a request, if it is one of those that senders of JSON use.
 func contentType(h http.Header) string {

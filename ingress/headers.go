@@ -27,22 +27,6 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	return lines.Bytes()
 }
 
-// nameHeaders sets the names of the headers that the log shows, and of those that prove something.
-func (w *webhook) nameHeaders() {
-	w.shown = []string{"Content-Type", "User-Agent", serviceHeader}
-	if w.idHeader != "" {
-		w.shown = append(w.shown, w.idHeader)
-	}
-	if w.scheme != nil {
-		w.shown = append(w.shown, w.scheme.EventHeaders()...)
-		w.shown = append(w.shown, w.scheme.DeliveryHeaders()...)
-		w.signatures, w.secrets = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
-	}
-
-	slices.Sort(w.shown)
-	w.shown = slices.Compact(w.shown)
-}
-
 // shownHeaders returns the headers of a request that its row in the log shows, in the form of keptHeaders:
 // content type, client, event and delivery ID, of each a preview. The request may be a stranger's.
 func (w *webhook) shownHeaders(h http.Header, t target) (lines []byte) {

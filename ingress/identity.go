@@ -10,9 +10,6 @@ import (
 	"millwright/state"
 )
 
-// serviceHeader identifies a delivery of senders without a scheme of their own.
-const serviceHeader = "X-Service-Delivery-Id"
-
 // identify returns the delivery's identity from the first source that has one, and whether the provider's
 // signature covers it.
 func identify(w *webhook, h http.Header, body []byte, proof signature.Proof) (id state.Identity, signed bool) {

@@ -8,10 +8,8 @@ package ingress
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"millwright/bounds"
 	"millwright/schema/provider"
 	"millwright/state"
-	"millwright/state/notice"
 	"millwright/trace"
 )
 
@@ -36,6 +33,14 @@ const (
 	DefaultInFlightBytes          = bounds.DefaultDeliveryBytes
 	DefaultBodyTimeout            = bounds.DeliveryTime
 )
+
+// Question is what the forge of a delivery is asked, since its answer decides whether triggers match.
+type Question struct {
+	FactoryUID string
+	Scheme     string // the signature scheme of the webhook
+	Target     provider.Target
+	provider.Ask
+}
 
 // Config configures an Ingress. Store is required; all other zero values have defaults.
 type Config struct {
@@ -71,6 +76,27 @@ type Config struct {
 	Tracer *trace.Tracer
 }
 
+// forwarded records that an untrusted peer sent X-Forwarded-For.
+type forwarded struct {
+	mu    sync.Mutex
+	since time.Time
+	peer  string
+}
+
+// refusals count the requests that the delivery log does not show: those over a budget, and those to a
+// disabled webhook.
+type refusals struct {
+	mu      sync.Mutex
+	waiting map[refusalKey]*state.RefusedRequests
+	minute  map[string]map[state.RefusalKind]int64 // not logged yet, by webhook UID
+}
+
+type refusalKey struct {
+	webhook int64
+	hour    int64
+	kind    state.RefusalKind
+}
+
 // Ingress is a receiver of deliveries. It is an http.Handler.
 type Ingress struct {
 	cfg        Config
@@ -95,47 +121,6 @@ type Ingress struct {
 	asking     chan struct{} // capacity 1: there is something to decide
 	stop       context.CancelFunc
 	background sync.WaitGroup
-}
-
-// New loads the routing facts and registers this replica. It follows changes of the facts until Close.
-func New(ctx context.Context, cfg Config) (*Ingress, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("ingress: a store is needed")
-	}
-
-	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, DefaultBodyTimeout)
-	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Bounds == nil {
-		cfg.Bounds = bounds.New(bounds.Config{})
-	}
-
-	in := &Ingress{
-		cfg: cfg, store: cfg.Store, log: cfg.Log, bounds: cfg.Bounds,
-		deliveries: cfg.Bounds.WebhookDeliveries, failures: cfg.Bounds.WebhookFailures,
-	}
-	in.asking = make(chan struct{}, 1)
-	in.SetMaxDeliveries(0)
-	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
-	in.metrics = newMetrics(in, cfg.Registerer)
-	notices, unsubscribe := in.store.Subscribe(1, notice.Routing)
-	if err := in.start(ctx); err != nil {
-		unsubscribe()
-		return nil, err
-	}
-
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	in.stop = stop
-	in.background.Go(func() {
-		defer unsubscribe()
-		in.follow(background, notices)
-	})
-	in.background.Go(func() { in.renew(background) })
-	in.background.Go(func() { in.countRefusals(background) })
-	in.background.Go(func() { in.decideAll(background) })
-	return in, nil
 }
 
 // SetLimits changes the limits of Config of the same names for later requests. Charges to budgets remain.
@@ -163,21 +148,6 @@ func (in *Ingress) deliveriesOf(w *webhook) int {
 		return limit
 	}
 	return min(w.perMinute, in.MaxDeliveries())
-}
-
-// start registers this replica with the loaded generation, and loads again: a change in between did not
-// wait for this replica.
-func (in *Ingress) start(ctx context.Context) error {
-	routing, err := in.store.Routing(ctx)
-	if err != nil {
-		return err
-	}
-	if in.replica, err = in.store.Join(ctx, routing.Generation); err != nil {
-		return err
-	}
-	in.recorded = routing.Generation
-	in.current.Store(newSnapshot(routing, nil, in.log))
-	return in.reload(ctx)
 }
 
 // reload replaces the snapshot with the current routing facts.
@@ -218,74 +188,14 @@ func (in *Ingress) load(ctx context.Context) error {
 }
 
 const (
-	pollEvery    = time.Second
-	renewEvery   = 700 * time.Millisecond
 	storeTimeout = 2 * time.Second
 )
-
-// follow reloads the snapshot after notices of changes, and also at intervals.
-func (in *Ingress) follow(ctx context.Context, notices <-chan notice.Notice) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-notices:
-		case now := <-tick.C:
-			in.deliveries.Sweep(now)
-			in.failures.Sweep(now)
-		}
-
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		if err := in.reload(limited); err != nil && ctx.Err() == nil {
-			in.outage.say(in.log, "loading the webhooks", err)
-		}
-
-		cancel()
-	}
-}
-
-// renew renews the lease of this replica. A replica that cannot load a new generation lets its lease
-// expire, so that others do not wait for it for ever.
-func (in *Ingress) renew(ctx context.Context) {
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-
-		if in.behind.Load() {
-			continue
-		}
-
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		if err := in.replica.Renew(limited); err != nil && ctx.Err() == nil {
-			in.outage.say(in.log, "renewing the lease of this replica", err)
-		}
-
-		cancel()
-	}
-}
 
 // live reports whether requests may be judged now.
 func (in *Ingress) live() bool { return !in.closed.Load() && in.replica.Live() }
 
 // Ready reports whether the routing facts are loaded and deliveries are judged rather than answered 503.
 func (in *Ingress) Ready() bool { return in.current.Load() != nil && in.live() }
-
-// Close unregisters this replica. It answers later requests with 503.
-func (in *Ingress) Close(ctx context.Context) error {
-	in.closed.Store(true)
-	in.stop()
-	in.background.Wait()
-	return in.replica.Leave(ctx)
-}
 
 // Counts are charges to a budget, for other replicas.
 type Counts struct {
@@ -322,5 +232,13 @@ func (in *Ingress) AddCounts(counts []Counts) {
 		}
 
 		b.AddUpTo(bounds.WebhookSender{Webhook: c.Webhook, Sender: c.Sender}, c.N, limit, now)
+	}
+}
+
+// askSoon has decisions made without waiting for the next round.
+func (in *Ingress) askSoon() {
+	select {
+	case in.asking <- struct{}{}:
+	default:
 	}
 }

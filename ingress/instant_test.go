@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,4 +211,40 @@ func TestReplicaWithoutItsLeaseAnswers503(t *testing.T) {
 	if in.Ready() {
 		t.Error("still ready")
 	}
+}
+
+// A webhook that can be read in the state is served, though the call that makes it has not returned.
+func TestWebhooksAreServedOnceTheyCanBeRead(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		w := newWorld(t, s, ingress.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), statetest.Patience)
+		defer cancel()
+
+		for i := range 20 {
+			name := fmt.Sprintf("hook%d", i)
+			uid := state.NewID(state.PrefixWebhook)
+			w.uids[name] = uid
+			made := make(chan struct{})
+			go func() {
+				defer close(made)
+				w.hook(enabled(name))
+			}()
+
+			for {
+				c, err := s.Current(ctx, w.factory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.ContainsFunc(c.Webhooks, func(h state.Webhook) bool { return h.UID == uid }) {
+					break
+				}
+			}
+
+			r := w.post("http://"+w.addr+"/webhooks/w/"+uid, "{}", "Authorization", "Bearer "+tokenSecret)
+			if r.StatusCode != http.StatusAccepted {
+				t.Errorf("webhook %d: %d %s", i, r.StatusCode, r.body)
+			}
+			<-made
+		}
+	})
 }

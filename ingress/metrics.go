@@ -62,48 +62,6 @@ type metrics struct {
 	flow      *prometheus.CounterVec
 }
 
-func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "millwright_ingress_requests_total", Help: "Requests to the ingress by result.",
-	}, []string{"result"})
-
-	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "millwright_ingress_signatures_refused_total", Help: "Signatures that were refused, by cause.",
-	}, []string{"code"})
-
-	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "millwright_ingress_accept_seconds",
-		Help:    "Time from the headers of a delivery to its answer, accepted ones only.",
-		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-	})
-
-	forwarded := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "millwright_ingress_forwarded_untrusted_total",
-		Help: "Requests with X-Forwarded-For from a peer outside of trustedProxies.",
-	})
-
-	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
-	}, func() float64 { return float64(in.bounds.Deliveries.Held()) })
-
-	flow := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "millwright_flow_decisions_total",
-		Help: "Deliveries by what the flow of an automation made of them: skipped_concurrency, " +
-			"skipped_queue_full, skipped_forge, skipped_trigger, waits_forge, debounced, follow_up.",
-	}, []string{"decision"})
-
-	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded, flow: flow}
-	for r := range results {
-		m.requests[r] = requests.WithLabelValues(r.String())
-	}
-
-	if reg != nil {
-		reg.MustRegister(requests, refusals, latency, forwarded, inFlight, flow)
-	}
-
-	return m
-}
-
 func (m *metrics) count(r result, start time.Time) {
 	m.requests[r].Inc()
 	if r == resultAccepted {
@@ -127,45 +85,6 @@ func (m *metrics) refusal(err error) {
 	if errors.As(err, &r) {
 		m.refusals.WithLabelValues(r.Code).Inc()
 	}
-}
-
-// Notice is a condition that the operator should know of and can change.
-type Notice struct {
-	Code    string
-	Message string
-	Since   time.Time
-}
-
-// forwarded records that an untrusted peer sent X-Forwarded-For.
-type forwarded struct {
-	mu    sync.Mutex
-	since time.Time
-	peer  string
-}
-
-func (in *Ingress) noteForwarded(peer string) {
-	in.metrics.forwarded.Inc()
-	f := &in.forwarded
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.since.IsZero() {
-		f.since, f.peer = time.Now(), peer
-		in.log.Warn(forwardedMessage, "peer", peer)
-	}
-}
-
-const forwardedMessage = "an untrusted peer sends X-Forwarded-For, so its requests count as one sender: " +
-	"if it is your proxy, add it to trustedProxies"
-
-// Notices returns the current notices for the operator.
-func (in *Ingress) Notices() []Notice {
-	f := &in.forwarded
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.since.IsZero() {
-		return nil
-	}
-	return []Notice{{Code: "trusted-proxies", Message: forwardedMessage + " (peer " + f.peer + ")", Since: f.since}}
 }
 
 // outage logs that the state is unusable, at most once in a while.

@@ -18,29 +18,8 @@ import (
 	"millwright/trace"
 )
 
-// request is a request on its way through receive.
-type request struct {
-	in      *Ingress
-	w       http.ResponseWriter
-	r       *http.Request
-	now     time.Time
-	target  target
-	hook    *webhook
-	sender  string
-	bearer  bool        // a 401 asks for a bearer token
-	charged bool        // the delivery budget
-	room    bounds.Hold // of the bytes of deliveries
-	leave   func()      // the slot of a large delivery
-	body    []byte
-	size    int64           // number of bytes read
-	ended   bool            // the body was read to its end
-	ctx     context.Context // of the request, in its trace
-	span    *trace.Span
-}
-
 const (
-	maxJudged     = 5 // how often a request is judged again when the definition changes meanwhile
-	acceptTimeout = 12 * time.Second
+	maxJudged = 5 // how often a request is judged again when the definition changes meanwhile
 )
 
 // ServeHTTP answers a request for which Handles is true.
@@ -109,6 +88,9 @@ func lines(h http.Header) (n int) {
 // if the snapshot is outdated, any other if the state cannot be written.
 func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	w := s.webhooks[q.target.uid] // 3
+	if w == nil && in.store.Announced(s.generation) {
+		return answer{}, state.ErrMoved // a reader of the state may know the webhook already
+	}
 	if w != nil && w.unreadable {
 		return unavailable(), nil
 	}
@@ -346,26 +328,4 @@ func (q *request) reject(status int, outcome state.DeliveryOutcome, reason strin
 	r.Status = status
 	err := q.in.store.RecordRejected(ctx, r)
 	return refused(status, resultOf(outcome)), err
-}
-
-func (q *request) rejection(outcome state.DeliveryOutcome, reason string) state.Rejection {
-	return state.Rejection{
-		FactoryUID: q.hook.factory.uid,
-		WebhookID:  q.hook.id,
-		WebhookUID: q.hook.uid,
-		Generation: q.hook.factory.generation,
-		Outcome:    outcome, Reason: reason, Size: q.sizeKnown(), Sender: q.sender, Received: q.now,
-		Shown: q.hook.shownHeaders(q.r.Header, q.target),
-	}
-}
-
-// sizeKnown returns the number of bytes read, else the announced size, else nil.
-func (q *request) sizeKnown() *int64 {
-	size := q.size
-	if size == 0 && !q.ended {
-		if size = q.r.ContentLength; size < 0 {
-			return nil
-		}
-	}
-	return &size
 }

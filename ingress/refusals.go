@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"millwright/state"
@@ -14,20 +13,6 @@ const (
 	refusalsLog   = time.Minute
 	maxLogged     = 100 // webhooks in the log, each minute
 )
-
-// refusals count the requests that the delivery log does not show: those over a budget, and those to a
-// disabled webhook.
-type refusals struct {
-	mu      sync.Mutex
-	waiting map[refusalKey]*state.RefusedRequests
-	minute  map[string]map[state.RefusalKind]int64 // not logged yet, by webhook UID
-}
-
-type refusalKey struct {
-	webhook int64
-	hour    int64
-	kind    state.RefusalKind
-}
 
 // note counts the request.
 func (q *request) note(kind state.RefusalKind, budget int) {

@@ -2,11 +2,15 @@ package ingress
 
 import (
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/textproto"
+	"slices"
+	"strings"
 	"time"
 
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/signature"
 	"millwright/state"
 )
@@ -62,7 +66,8 @@ type automation struct {
 // matcher is a trigger.
 type matcher struct {
 	*schema.Matcher
-	head bool // its runs start in the commits of forks
+	source string // of its runs
+	head   bool   // its runs start in the commits of forks
 }
 
 // newSnapshot builds a snapshot of the routing facts. It reuses factories of old that did not change.
@@ -129,6 +134,25 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 	return w
 }
 
+// serviceHeader identifies a delivery of senders without a scheme of their own.
+const serviceHeader = "X-Service-Delivery-Id"
+
+// nameHeaders sets the names of the headers that the log shows, and of those that prove something.
+func (w *webhook) nameHeaders() {
+	w.shown = []string{"Content-Type", "User-Agent", serviceHeader}
+	if w.idHeader != "" {
+		w.shown = append(w.shown, w.idHeader)
+	}
+	if w.scheme != nil {
+		w.shown = append(w.shown, w.scheme.EventHeaders()...)
+		w.shown = append(w.shown, w.scheme.DeliveryHeaders()...)
+		w.signatures, w.secrets = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
+	}
+
+	slices.Sort(w.shown)
+	w.shown = slices.Compact(w.shown)
+}
+
 // readScheme sets how signatures are verified.
 func (w *webhook) readScheme(rw state.RoutedWebhook, log *slog.Logger) {
 	var err error
@@ -148,6 +172,8 @@ func (w *webhook) readScheme(rw state.RoutedWebhook, log *slog.Logger) {
 		)
 	}
 }
+
+var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
 
 func schemeOf(spec schema.Webhook) (*signature.Scheme, error) {
 	if spec.SignatureScheme == signature.CustomName {
@@ -189,7 +215,7 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 			continue
 		}
 
-		a.matchers = append(a.matchers, matcher{m, t.Checkout == schema.CheckoutHead})
+		a.matchers = append(a.matchers, matcher{m, runSource(t.Provider), t.Checkout == schema.CheckoutHead})
 		w.filtered = w.filtered || m.ReadsPayload() || ra.Spec.Keyed()
 		w.headers = w.headers || m.ReadsHeaders()
 	}
@@ -197,6 +223,19 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	if len(a.matchers) > 0 {
 		w.automations = append(w.automations, a)
 	}
+}
+
+// runSource returns the source of the runs that a trigger of a provider starts.
+func runSource(name string) string {
+	switch name {
+	case provider.GitHub:
+		return "GITHUB_WEBHOOK"
+	case provider.GitLab:
+		return "GITLAB_WEBHOOK"
+	case provider.Linear, provider.Jira, provider.Slack:
+		return strings.ToUpper(name)
+	}
+	return "CUSTOM_WEBHOOK"
 }
 
 // automation returns an enabled automation that selects the webhook, or nil.
