@@ -9,12 +9,18 @@ package admin
 import (
 	"context"
 	"log/slog"
-	"strings"
 
 	"millwright/api"
 	"millwright/reconcile/plan"
 	"millwright/state"
 )
+
+// SyncRequest allows destructive changes of an apply, for one revision.
+type SyncRequest struct {
+	AllowPrune  bool   `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
+	AllowRename bool   `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`
+	Revision    string `json:"revision,omitempty" maxLength:"200" doc:"The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other"`
+}
 
 // Config configures the endpoints. Store is required. An endpoint whose function is nil answers
 // operation_not_supported.
@@ -60,31 +66,4 @@ type service struct {
 	Config
 	api   *api.API
 	turns turns
-}
-
-// Register adds the endpoints of the management API to a.
-func Register(a *api.API, cfg Config) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-
-	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a}
-	s.describe()
-	s.registerFactories()
-	s.registerSecrets()
-	s.registerKeys()
-	s.registerWebhooks()
-	s.registerDeliveries()
-	s.registerListen()
-	s.registerAutomations()
-	s.registerFilters()
-	s.registerPlans()
-	s.registerSchemas()
-	s.registerPush()
-	s.registerManaged()
-	s.registerWorkers()
-	s.registerAudit()
-	s.registerNotifications()
-	s.registerRollback()
 }

@@ -54,6 +54,7 @@ type AutomationVerdict struct {
 	Verdict      string              `json:"verdict" enum:"matched,not_matched,disabled,unknown" doc:"Whether the automation starts a run for the payload; unknown if the payload is not stored"`
 	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"Result of the filter; of several triggers, that of the first match"`
 	Triggers     []TriggerVerdict    `json:"triggers" nullable:"false" doc:"The verdict of each trigger that selects the webhook; empty if the payload is not stored"`
+	NoKey        []string            `json:"no_key,omitempty" doc:"Why a payload that matches has no key for concurrency, debounce or conversation, so that its run joins no others there" example:"concurrency: pull_request.number is not in the payload"`
 }
 
 // TriggerVerdict is the verdict of a trigger on a delivery.
@@ -259,6 +260,9 @@ func (s *service) verdicts(
 
 		if v.Verdict == "" {
 			continue
+		}
+		if v.Verdict == "matched" {
+			v.NoKey = a.Flow.Unkeyed(d.Payload)
 		}
 		if !a.Enabled {
 			v.Verdict = "disabled"

@@ -269,6 +269,16 @@ func (s *service) judge(
 	return err
 }
 
+// DeliveredOf returns a stored delivery to a webhook as triggers see it, but for its parsed payload. headers
+// and body are as Request of the store returns them.
+func DeliveredOf(w state.Webhook, event string, headers, body []byte) *schema.Delivered {
+	d := &schema.Delivered{WebhookUID: w.UID, Event: event, Header: schema.StoredHeader(headers), Body: body}
+	if w.Spec.AuthMode == schema.AuthSignature {
+		d.Scheme = w.Spec.SignatureScheme
+	}
+	return d
+}
+
 // embeddable returns a payload that fits into another JSON value, or nil if it is nested too deep.
 func embeddable(payload []byte) json.RawMessage {
 	if payload == nil || !json.Valid(append(append([]byte{'['}, payload...), ']')) {

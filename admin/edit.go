@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/api"
 	"millwright/reconcile/plan"
@@ -26,34 +28,6 @@ const (
 
 // maxProblems bounds the problems that one answer lists.
 const maxProblems = 100
-
-// turns serializes the edits of each factory in this process, which saves them a retry. Edits of other
-// processes are detected by their revisions.
-type turns struct {
-	mu  sync.Mutex
-	all map[string]chan struct{} // by factory UID; each with capacity 1
-}
-
-func (t *turns) take(ctx context.Context, factoryUID string) (release func(), err error) {
-	t.mu.Lock()
-	if t.all == nil {
-		t.all = map[string]chan struct{}{}
-	}
-
-	turn := t.all[factoryUID]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		t.all[factoryUID] = turn
-	}
-
-	t.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // editing describes an edit of a definition and its permissions.
 type editing struct {
@@ -149,6 +123,9 @@ func (s *service) editOnce(
 
 	next := difference(d.head.Number, before, d.files)
 	if len(next.Write)+len(next.Delete)+len(d.secrets) == 0 {
+		if err := s.Store.Served(ctx, factoryUID); err != nil {
+			return edited{}, err
+		}
 		return edited{attempt: state.Attempt{
 			FactoryUID: factoryUID,
 			Started:    started,
@@ -450,4 +427,28 @@ func elsewhere(f state.Factory, file, todo string, more ...any) error {
 		f.Name,
 		where,
 	)
+}
+
+// editOperation describes an endpoint that edits a definition.
+func editOperation(method, path, id, summary string) huma.Operation {
+	return api.Explained(
+		api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
+			http.StatusConflict, http.StatusUnprocessableEntity),
+		"Only for managed factories; for others the answer names the file to edit. The edit is in force "+
+			"when the answer comes. An edit with errors changes nothing; the answer lists them in errors.",
+	)
+}
+
+// liveWebhook returns a live webhook of a managed factory. Otherwise todo says how
+// to change it elsewhere, with its file and its secret as the first and second operand.
+func (s *service) liveWebhook(ctx context.Context, in WebhookUID, todo string) (state.Factory, state.Webhook, error) {
+	f, w, err := s.webhook(ctx, in)
+	switch {
+	case err != nil:
+	case f.Source.Kind != sourceManaged:
+		err = elsewhere(f, w.Spec.Path, todo, w.Spec.SecretName)
+	case w.Deleted != nil:
+		err = api.Problem("resource_not_found", "webhook %q was deleted", w.UID)
+	}
+	return f, w, err
 }

@@ -302,13 +302,6 @@ type ListSyncsResponse struct {
 	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// SyncRequest allows destructive changes of an apply, for one revision.
-type SyncRequest struct {
-	AllowPrune  bool   `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
-	AllowRename bool   `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`
-	Revision    string `json:"revision,omitempty" maxLength:"200" doc:"The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other"`
-}
-
 func newSync(a state.Attempt) Sync {
 	return Sync{
 		Source:      newSource(a.Source),

@@ -144,6 +144,18 @@ func (s *service) filesOf(
 	return f, revision, files, err
 }
 
+// revision returns the revision of a factory's definition with this ID, or the newest for "".
+func (s *service) revision(ctx context.Context, f state.Factory, id string) (state.ManagedRevision, error) {
+	if id == "" {
+		return s.Store.ManagedHead(ctx, f.UID)
+	}
+	number, ok := state.ParseManagedID(id)
+	if !ok {
+		return state.ManagedRevision{}, api.Problem("resource_not_found", "revision %q does not exist", id)
+	}
+	return s.Store.ManagedRevision(ctx, f.UID, number)
+}
+
 func (s *service) listFiles(ctx context.Context, in *struct {
 	FactoryUID
 	RevisionQuery

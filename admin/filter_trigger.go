@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"net/textproto"
+	"strings"
 
 	"millwright/api"
 	"millwright/schema"
@@ -15,6 +17,40 @@ const (
 	webhookProvider = "webhook"
 	webhookEvent    = "received"
 )
+
+// FilterTestRequest tests a trigger with a delivery.
+type FilterTestRequest struct {
+	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
+	Headers    json.RawMessage `json:"headers,omitempty" doc:"The filter of headers, as in an automation's file; absent for none" example:"{\"X-Event-Kind\": [\"push\"]}"`
+	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: the text under payload in an automation's file, or under filter, with its webhook_ids and headers"`
+	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
+	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
+	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
+
+	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"With payload: the headers that it came with. If the header that names a provider's event is absent, the payload counts as the event" example:"{\"X-GitHub-Event\": \"pull_request\"}"`
+	Provider       string            `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
+	Event          string            `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
+	Example        bool              `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
+}
+
+// invalidFilter returns a problem with all errors of a filter.
+func invalidFilter(wrong []schema.FilterProblem) error {
+	first := api.InvalidField("filter", "%s", wrong[0].Message)
+	first.Errors = nil
+	for _, p := range wrong {
+		message := p.Message
+		if p.Hint != "" {
+			message += ": " + p.Hint
+		}
+
+		first.Errors = append(
+			first.Errors,
+			api.FieldError{Field: strings.Join(append([]string{"filter"}, p.Path...), "."), Message: message},
+		)
+	}
+
+	return first
+}
 
 // trigger returns the trigger that a request is about.
 func (req *FilterTestRequest) trigger() (schema.Trigger, error) {
@@ -157,14 +193,4 @@ func (s *service) storedDelivery(
 	}
 
 	return nil, api.Problem("resource_not_found", "delivery %q does not exist", uid)
-}
-
-// DeliveredOf returns a stored delivery to a webhook as triggers see it, but for its parsed payload. headers
-// and body are as Request of the store returns them.
-func DeliveredOf(w state.Webhook, event string, headers, body []byte) *schema.Delivered {
-	d := &schema.Delivered{WebhookUID: w.UID, Event: event, Header: schema.StoredHeader(headers), Body: body}
-	if w.Spec.AuthMode == schema.AuthSignature {
-		d.Scheme = w.Spec.SignatureScheme
-	}
-	return d
 }

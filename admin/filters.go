@@ -2,30 +2,13 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
 
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
 )
-
-// FilterTestRequest tests a trigger with a delivery.
-type FilterTestRequest struct {
-	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
-	Headers    json.RawMessage `json:"headers,omitempty" doc:"The filter of headers, as in an automation's file; absent for none" example:"{\"X-Event-Kind\": [\"push\"]}"`
-	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: the text under payload in an automation's file, or under filter, with its webhook_ids and headers"`
-	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
-	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
-	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
-
-	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"With payload: the headers that it came with. If the header that names a provider's event is absent, the payload counts as the event" example:"{\"X-GitHub-Event\": \"pull_request\"}"`
-	Provider       string            `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
-	Event          string            `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
-	Example        bool              `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
-}
 
 // FilterTestResponse is the result of a test of a trigger.
 type FilterTestResponse struct {
@@ -129,23 +112,4 @@ func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool,
 	}
 
 	return false, reason
-}
-
-// invalidFilter returns a problem with all errors of a filter.
-func invalidFilter(wrong []schema.FilterProblem) error {
-	first := api.InvalidField("filter", "%s", wrong[0].Message)
-	first.Errors = nil
-	for _, p := range wrong {
-		message := p.Message
-		if p.Hint != "" {
-			message += ": " + p.Hint
-		}
-
-		first.Errors = append(
-			first.Errors,
-			api.FieldError{Field: strings.Join(append([]string{"filter"}, p.Path...), "."), Message: message},
-		)
-	}
-
-	return first
 }

@@ -40,7 +40,7 @@ type ListAPIKeysResponse struct {
 type CreateAPIKeyRequest struct {
 	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"Purpose"`
 	Role      string     `json:"role" enum:"planner,viewer,runner,admin,worker" doc:"Role of the key"`
-	Factories []string   `json:"factories,omitempty" nullable:"false" minItems:"1" maxItems:"100" doc:"UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited"`
+	Factories []string   `json:"factories,omitempty" nullable:"false" minItems:"1" maxItems:"100" doc:"UIDs of the factories that the key is limited to; absent: it is not limited"`
 	ExpiresIn *string    `json:"expires_in,omitempty" pattern:"^([0-9]{1,5}d)?([0-9]{1,7}h)?([0-9]{1,9}m)?([0-9]{1,10}s)?$" patternDescription:"a duration such as 90d, 24h or 1h30m" example:"24h" doc:"Lifetime in days, hours, minutes and seconds; absent: the key does not expire"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Time of expiry, instead of expires_in"`
 }
@@ -117,7 +117,7 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 	}
 
 	role := state.Role(in.Body.Role)
-	factories, err := s.limit(ctx, role, in.Body.Factories)
+	factories, err := s.limit(ctx, in.Body.Factories)
 	if err != nil {
 		return CreatedAPIKey{}, err
 	}
@@ -127,17 +127,10 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 }
 
 // limit returns the factories that a new key is limited to; nil if it is not.
-func (s *service) limit(ctx context.Context, role state.Role, given []string) ([]string, error) {
+func (s *service) limit(ctx context.Context, given []string) ([]string, error) {
 	if given == nil {
 		return nil, nil
 	}
-	if role == state.RoleWorker {
-		return nil, api.InvalidField(
-			"factories",
-			"cannot be given for a worker, which executes the runs of all factories",
-		)
-	}
-
 	factories := slices.Compact(slices.Sorted(slices.Values(given)))
 	for _, uid := range factories {
 		_, err := s.factory(ctx, uid)

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"millwright/api"
 	"millwright/schema"
 	"millwright/signature"
@@ -46,12 +44,6 @@ type UpdateWebhookRequest struct {
 	Handshake *bool `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
-// WebhookWithSecret is a webhook with its new secret. Its URL contains a URL token.
-type WebhookWithSecret struct {
-	Webhook
-	Secret string `json:"secret,omitempty" doc:"The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"`
-}
-
 func (s *service) registerManaged() {
 	api.Handle(
 		s.api,
@@ -81,16 +73,6 @@ func (s *service) registerManaged() {
 
 	s.registerFiles()
 	s.registerRevisions()
-}
-
-// editOperation describes an endpoint that edits a definition.
-func editOperation(method, path, id, summary string) huma.Operation {
-	return api.Explained(
-		api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
-			http.StatusConflict, http.StatusUnprocessableEntity),
-		"Only for managed factories; for others the answer names the file to edit. The edit is in force "+
-			"when the answer comes. An edit with errors changes nothing; the answer lists them in errors.",
-	)
 }
 
 func (s *service) createWebhook(ctx context.Context, in *struct {
@@ -190,20 +172,6 @@ func inWebhook(file string) func(schema.Problem) string {
 		}
 		return ""
 	}
-}
-
-// liveWebhook returns a live webhook of a managed factory. Otherwise todo says how
-// to change it elsewhere, with its file and its secret as the first and second operand.
-func (s *service) liveWebhook(ctx context.Context, in WebhookUID, todo string) (state.Factory, state.Webhook, error) {
-	f, w, err := s.webhook(ctx, in)
-	switch {
-	case err != nil:
-	case f.Source.Kind != sourceManaged:
-		err = elsewhere(f, w.Spec.Path, todo, w.Spec.SecretName)
-	case w.Deleted != nil:
-		err = api.Problem("resource_not_found", "webhook %q was deleted", w.UID)
-	}
-	return f, w, err
 }
 
 func (s *service) updateWebhook(ctx context.Context, in *struct {

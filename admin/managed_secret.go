@@ -120,6 +120,12 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 	return given, nil
 }
 
+// WebhookWithSecret is a webhook with its new secret. Its URL contains a URL token.
+type WebhookWithSecret struct {
+	Webhook
+	Secret string `json:"secret,omitempty" doc:"The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"`
+}
+
 // withSecret returns the current webhook with its new secret.
 func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string) (WebhookWithSecret, error) {
 	w, err := s.Store.Webhook(ctx, factoryUID, uid)

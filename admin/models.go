@@ -68,7 +68,7 @@ type Plan struct {
 	WebhookUIDs  map[string]string `json:"webhook_uids,omitempty" doc:"The present or future UID of each webhook in the tree, by name"`
 	Gone         map[string]string `json:"deleted_webhook_uids,omitempty" doc:"The name of each deleted webhook that an automation of the tree selects, by UID"`
 	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"Rules that were not checked"`
-	Backtests    []plan.Backtest   `json:"backtests,omitempty" nullable:"false" doc:"What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds"`
+	Backtests    []plan.Backtest   `json:"backtest,omitempty" nullable:"false" doc:"What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds"`
 
 	Backtester *plan.Backtester `json:"-"`
 	Err        error            `json:"-"`
@@ -87,18 +87,23 @@ type PlanChange struct {
 
 // Backtest is plan.Backtest with descriptions for the OpenAPI document.
 type Backtest struct {
-	Automation string      `json:"automation" doc:"Name of the automation"`
-	LookedAt   int         `json:"looked_at" doc:"Number of deliveries that were judged"`
-	Since      *time.Time  `json:"since,omitempty" doc:"Arrival of the oldest of them"`
-	Complete   bool        `json:"complete" doc:"Whether the time sufficed for all"`
-	Fired      int         `json:"fired" doc:"Number of them that the present triggers match"`
-	Fires      int         `json:"fires" doc:"Number of them that the changed triggers match"`
-	NewlyFires int         `json:"newly_fires" doc:"Number of them that only the changed triggers match"`
-	NoLonger   int         `json:"no_longer_fires" doc:"Number of them that only the present triggers match"`
-	RunsPerDay float64     `json:"runs_per_day" doc:"Deliveries a day that the changed triggers match"`
-	NewlyIDs   []string    `json:"newly_fires_for" nullable:"false" doc:"Deliveries that only the changed triggers match, newest first; at most 1000"`
-	NoLongerID []string    `json:"no_longer_for" nullable:"false" doc:"Deliveries that only the present triggers match, newest first; at most 1000"`
-	Never      *plan.Never `json:"never,omitempty" doc:"Why the changed triggers match none of 500 or more deliveries"`
+	Automation string        `json:"automation" doc:"Name of the automation"`
+	LookedAt   int           `json:"looked_at" doc:"Number of deliveries that were judged"`
+	Since      *time.Time    `json:"since,omitempty" doc:"Arrival of the oldest of them"`
+	Complete   bool          `json:"complete" doc:"Whether the time sufficed for all"`
+	Fired      int           `json:"fired" doc:"Number of them that the present triggers match"`
+	Fires      int           `json:"fires" doc:"Number of them that the changed triggers match"`
+	NewlyFires int           `json:"newly" doc:"Number of them that only the changed triggers match"`
+	NoLonger   int           `json:"no_longer" doc:"Number of them that only the present triggers match"`
+	RunsPerDay float64       `json:"runs_per_day" doc:"Deliveries a day that the changed triggers match"`
+	Examples   plan.Examples `json:"examples" doc:"Deliveries that only one of both matches"`
+	Never      *plan.Never   `json:"never,omitempty" doc:"Why the changed triggers match none of 500 or more deliveries"`
+}
+
+// BacktestExamples is plan.Examples with descriptions for the OpenAPI document.
+type BacktestExamples struct {
+	Newly    []string `json:"newly" nullable:"false" doc:"Deliveries that only the changed triggers match, newest first; at most 1000"`
+	NoLonger []string `json:"no_longer" nullable:"false" doc:"Deliveries that only the present triggers match, newest first; at most 1000"`
 }
 
 // BacktestNever is plan.Never with descriptions for the OpenAPI document.
@@ -134,6 +139,7 @@ func (s *service) describe() {
 	describe(types, func(v plan.Change) PlanChange { return PlanChange(v) })
 	describe(types, func(v plan.Field) PlanField { return PlanField(v) })
 	describe(types, func(v plan.Backtest) Backtest { return Backtest(v) })
+	describe(types, func(v plan.Examples) BacktestExamples { return BacktestExamples(v) })
 	describe(types, func(v plan.Never) BacktestNever { return BacktestNever(v) })
 	describe(types, func(v plan.Secret) PlanSecret { return PlanSecret(v) })
 }

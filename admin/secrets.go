@@ -24,7 +24,7 @@ type Secret struct {
 	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
 	UsedBy    []string  `json:"used_by" nullable:"false" doc:"Users of the secret: webhooks, sources, and agents and automations that grant it to runs. A secret in use cannot be deleted" example:"webhook ci of factory default"`
 	Reserved  bool      `json:"reserved" doc:"A source uses the secret, so definitions may not name it"`
-	Warnings  []string  `json:"warnings,omitempty" doc:"After a new value: webhooks that cannot use it"`
+	Warnings  []string  `json:"warnings,omitempty" doc:"After a new value: webhooks that cannot use it, and factories with a secret of this name in their definition"`
 	CreatedAt time.Time `json:"created_at" doc:"When it was created"`
 	UpdatedAt time.Time `json:"updated_at" doc:"Time of the last change of the value"`
 }
@@ -138,7 +138,12 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 	}
 
 	out := s.newSecret(info)
-	out.Warnings, err = s.unusable(ctx, in.Name, value)
+	if out.Warnings, err = s.unusable(ctx, in.Name, value); err != nil {
+		return out, err
+	}
+
+	hiding, err := s.hiding(ctx, in.Name, all)
+	out.Warnings = append(out.Warnings, hiding...)
 	return out, err
 }
 
@@ -175,6 +180,20 @@ func (s *service) unusable(ctx context.Context, name string, value []byte) ([]st
 	}
 
 	return warnings, nil
+}
+
+// hiding returns warnings about factories that have a secret of this name in their definition.
+func (s *service) hiding(ctx context.Context, name string, all map[string]state.SecretInfo) ([]string, error) {
+	factories, err := s.Store.Factories(ctx)
+	var warnings []string
+	for _, f := range factories {
+		if _, own := all[state.SecretKey(f.UID, name)]; own && !f.Detached {
+			warnings = append(warnings,
+				fmt.Sprintf("Factory %s has a secret %s in its definition, and goes on using that one.", f.Name, name))
+		}
+	}
+
+	return warnings, err
 }
 
 // unusableBy returns the reason why a webhook cannot use a value of its secret, or "".

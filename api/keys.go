@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -160,36 +158,6 @@ func (a *API) keyOfToken(ctx context.Context, raw string) (state.Key, error) {
 
 	key.UID = g.UID(key.Factories)
 	return key, nil
-}
-
-// rightKeys remembers the hashes of keys that were right once.
-type rightKeys struct {
-	mu     sync.RWMutex
-	hashes map[[sha256.Size]byte]struct{}
-}
-
-// mostRightKeys bounds rightKeys. Strangers cannot add to it.
-const mostRightKeys = 4096
-
-func (k *rightKeys) has(secret string) bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	_, ok := k.hashes[sha256.Sum256([]byte(secret))]
-	return ok
-}
-
-func (k *rightKeys) add(secret string) {
-	if k.has(secret) {
-		return
-	}
-
-	k.mu.Lock()
-	defer k.mu.Unlock()
-
-	if len(k.hashes) >= mostRightKeys || k.hashes == nil {
-		k.hashes = map[[sha256.Size]byte]struct{}{}
-	}
-	k.hashes[sha256.Sum256([]byte(secret))] = struct{}{}
 }
 
 // Seconds returns the seconds after which to retry, rounded up.

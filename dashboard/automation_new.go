@@ -17,8 +17,7 @@ type newAutomationView struct {
 	Webhooks []state.Webhook
 	Chosen   []string
 	Problems []schema.Problem
-	Tested   bool
-	Tried    trial
+	Test     tested
 }
 
 // newAutomation shows a form that writes the file of a first version of an automation.
@@ -49,7 +48,7 @@ func (q *request) createAutomation() error {
 		return err
 	}
 
-	v := newAutomationView{Form: q.formOf("name", "filter", "prompt"), Chosen: q.PostForm["webhook"]}
+	v := newAutomationView{Form: q.formOf("name", "filter", "prompt", "payload"), Chosen: q.PostForm["webhook"]}
 	name := strings.TrimSpace(v.Form.Values["name"])
 	a := schema.Automation{
 		Name:     name,
@@ -111,8 +110,8 @@ func (q *request) createAutomation() error {
 	})
 }
 
-// tryNewFilter shows the form again, with the results of its filter for stored deliveries. The other fields
-// may still be empty.
+// tryNewFilter shows the form again, with the results of its filter for stored deliveries or a pasted body. The
+// other fields may still be empty.
 func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter json.RawMessage) error {
 	delete(v.Form.Errors, "name")
 	delete(v.Form.Errors, "prompt")
@@ -125,11 +124,13 @@ func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter js
 		return err
 	}
 
-	stored, err := q.storedDeliveries(hooks, v.Chosen)
-	if err != nil {
+	trigger := schema.Trigger{Provider: "webhook", Event: "received", WebhookIDs: v.Chosen, Payload: filter}
+	if v.Test, err = q.testIn(&v.Form, factoryUID, hooks, trigger); err != nil {
 		return err
 	}
+	if len(v.Form.Errors) > 0 || v.Form.Error != "" {
+		return q.showNewAutomation(http.StatusUnprocessableEntity, v)
+	}
 
-	v.Tested, v.Tried = true, try(schema.Trigger{Provider: "webhook", Event: "received", Payload: filter}, stored)
 	return q.showNewAutomation(http.StatusOK, v)
 }

@@ -124,6 +124,7 @@ type automationView struct {
 	Managed  bool
 	Where    place
 	Runs     []state.Run
+	Pulls    map[string][]state.Artifact
 	Flow     admin.AutomationFlow
 	FlowText string // its flow, as the file says it
 	Use      useView
@@ -153,6 +154,9 @@ func (q *request) automation() error {
 	}
 	started := state.RunFilter{AutomationUID: v.UID}
 	if v.Runs, _, err = q.Store.Runs(q.Context(), started, state.RunOrder{}, nil, 10); err != nil {
+		return err
+	}
+	if v.Pulls, err = q.pullsOf(v.Runs); err != nil {
 		return err
 	}
 

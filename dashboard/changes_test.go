@@ -92,6 +92,12 @@ func TestChanges(t *testing.T) {
 		page = b.page("/runs/" + id)
 		says(t, page, `<a href="https://git.example.com/acme/shop/pulls/7" rel="noopener noreferrer">`, "javascript:alert(1)", "&lt;i&gt;click")
 		saysNot(t, page, `href="javascript`)
+
+		for _, path := range []string{"/", "/runs"} {
+			page = b.page(path)
+			says(t, page, `<a href="https://git.example.com/acme/shop/pulls/7" rel="noopener noreferrer">Pull request`, "open")
+			saysNot(t, page, "javascript:alert(1)", "click")
+		}
 	})
 }
 

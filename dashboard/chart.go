@@ -243,11 +243,16 @@ func (c chart) Drawing() template.HTML {
 
 	for i := range c.Span.Steps {
 		if label := c.tick(i, c.at(i)); label != "" {
+			x, anchor := float64(chartLeft)+step*float64(i), "middle"
+			if x > chartWidth-24 { // it would be cut
+				x, anchor = chartWidth, "end"
+			}
 			fmt.Fprintf(
 				&b,
-				`<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`,
-				float64(chartLeft)+step*float64(i),
+				`<text class="tick" x="%.1f" y="%d" text-anchor="%s">%s</text>`,
+				x,
 				chartHeight-6,
+				anchor,
 				label,
 			)
 		}
@@ -343,4 +348,36 @@ func compact(n int64) string {
 		return fmt.Sprintf("%gk", float64(n)/1e3)
 	}
 	return fmt.Sprint(n)
+}
+
+// spanOf gives a chart what leads from it to other times.
+func (q *request) spanOf(c *chart) {
+	_, wrong := q.timespan()
+	for _, t := range timespans() {
+		c.Ranges = append(c.Ranges, rangeLink{
+			Label:   t.Name,
+			Path:    q.withSpan(t.Name, time.Time{}, time.Time{}),
+			Current: t.Name == c.Span.Name,
+		})
+	}
+
+	from, to, whole := c.From, c.To(), c.Span.whole()
+	move := func(label string, from, to time.Time) {
+		if from.Year() >= 1970 && to.Sub(from) >= minSpan && to.Sub(from) <= maxSpan {
+			c.Moves = append(c.Moves, rangeLink{Label: label, Path: q.withSpan("", from, to)})
+		}
+	}
+
+	move("Earlier", from.Add(-whole), from)
+	if now := time.Now(); to.Before(now) {
+		move("Later", to, to.Add(whole))
+	}
+	move("Zoom in", floor(from.Add(whole/4), time.Minute), floor(to.Add(-whole/4), time.Minute))
+	move("Zoom out", floor(from.Add(-whole/2), time.Minute), floor(to.Add(whole/2), time.Minute))
+
+	c.zoom = func(from, to time.Time) string { return q.withSpan("", from, to) }
+	c.Own = ownRange{q.URL.Path, from.Format(inputTime), to.Format(inputTime), wrong, q.kept()}
+	if in := q.URL.Query(); wrong != "" {
+		c.Own.Since, c.Own.Until = clip(64, in.Get("since")), clip(64, in.Get("until"))
+	}
 }

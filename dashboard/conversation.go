@@ -61,6 +61,9 @@ type conversation struct {
 	shown   int              // bytes of text
 }
 
+// usageEvent is the name of the events with the tokens that an agent used since the one before.
+const usageEvent = "usage"
+
 // add takes the next entry.
 func (c *conversation) add(e state.Entry) {
 	if e.Message == nil {

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -14,6 +16,48 @@ import (
 )
 
 const deliveryRowsShown = 25
+
+// deliveryRow is a row of a delivery log with what belongs to it.
+type deliveryRow struct {
+	state.Delivery
+	Webhook state.Webhook
+	Runs    []state.DeliveryRun
+}
+
+// deliveryRows merges the logs of webhooks, newest first, before the cursor, and adds the runs.
+func (q *request) deliveryRows(
+	ctx context.Context,
+	hooks []state.Webhook,
+	f state.DeliveryFilter,
+	before string,
+	n int,
+) ([]deliveryRow, error) {
+	var rows []deliveryRow
+	for _, w := range hooks {
+		list, err := q.Store.Deliveries(ctx, w.FactoryUID, w.UID, f, before, n)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, d := range list {
+			rows = append(rows, deliveryRow{Delivery: d, Webhook: w})
+		}
+	}
+
+	slices.SortFunc(rows, func(a, b deliveryRow) int { return cmp.Compare(b.UID, a.UID) })
+	rows = rows[:min(len(rows), n)]
+	var uids []string
+	for _, r := range rows {
+		uids = append(uids, r.UID)
+	}
+
+	runs, err := q.Store.RunsOfDeliveries(ctx, uids...)
+	for i := range rows {
+		rows[i].Runs = runs[rows[i].UID]
+	}
+
+	return rows, err
+}
 
 // deliveryList is a delivery log with its filter.
 type deliveryList struct {
@@ -38,8 +82,6 @@ type deliveryQuery struct {
 	Webhook, Outcome, From, To, Before string
 	Errors                             map[string]string
 }
-
-const inputTime = "2006-01-02T15:04" // of an input of type datetime-local; taken as UTC
 
 func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
 	f := state.DeliveryFilter{Outcome: state.DeliveryOutcome(v.Outcome)}

@@ -26,3 +26,14 @@ func Markdown(text string) (string, bool) {
 	rendered, structured := (&dashboard{prose: newMarkdown()}).markdown(text)
 	return string(rendered), structured
 }
+
+// EveryView makes the templates of all pages.
+func EveryView() error {
+	views, err := (&dashboard{}).prepareViews()
+	for _, view := range views {
+		if err == nil {
+			_, err = view()
+		}
+	}
+	return err
+}

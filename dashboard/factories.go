@@ -15,6 +15,12 @@ import (
 	"millwright/state"
 )
 
+// factoryCard is a factory with what it has.
+type factoryCard struct {
+	state.Factory
+	Webhooks, Automations int
+}
+
 // factories lists the factories, detached ones last.
 func (q *request) factories() error {
 	all, err := q.ownFactories()
@@ -63,55 +69,6 @@ func (q *request) factoryPage(title, tab string) (page, state.Factory, error) {
 	}
 
 	return p, f, err
-}
-
-type factoryView struct {
-	Current    state.Current
-	Stale      []state.Webhook // that wait for the next apply to use a newer secret
-	Attempts   []state.Attempt
-	Deliveries chart
-	Codes      []string // of the problems
-	Use        useView
-	Pulls      []pullRow
-}
-
-func (q *request) factory() error {
-	p, f, err := q.factoryPage("", "overview")
-	if err != nil {
-		return err
-	}
-
-	v := factoryView{}
-	if v.Current, err = q.Store.Current(q.Context(), f.UID); err != nil {
-		return err
-	}
-
-	for _, w := range v.Current.Webhooks {
-		if w.SecretStale {
-			v.Stale = append(v.Stale, w)
-		}
-	}
-
-	for _, found := range f.Problems {
-		v.Codes = append(v.Codes, found.Code)
-	}
-
-	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, 0, 5); err != nil {
-		return err
-	}
-
-	if v.Use, err = q.use(f.UID, ""); err != nil {
-		return err
-	}
-
-	if v.Pulls, err = q.pulls(f.UID); err != nil {
-		return err
-	}
-
-	v.Deliveries = q.deliveryChart(f.UID)
-	p.Title, p.Crumbs = f.Name, p.Crumbs[:1]
-	p.Live, p.Data = []string{"sync." + f.UID, "secret", "check." + f.UID}, v
-	return q.render("factory", p)
 }
 
 // sync applies the head of the factory's source now.
@@ -285,3 +242,24 @@ func placeOf(f state.Factory, file string) place {
 
 // managed reports whether the server manages the factory's definition.
 func managed(f state.Factory) bool { return f.Source.Kind == "managed" && !f.Detached }
+
+// webhookPage reads the webhook that the path names, live or deleted, and begins a page of it.
+func (q *request) webhookPage(title, tab string) (page, state.Factory, state.Webhook, error) {
+	p, f, err := q.factoryPage(title, tab)
+	if err != nil {
+		return p, f, state.Webhook{}, err
+	}
+
+	uid := q.param("webhook")
+	if !state.ValidID(state.PrefixWebhook, uid) {
+		return p, f, state.Webhook{}, api.Problem("resource_not_found", "there is no webhook %s", line(uid))
+	}
+
+	w, err := q.Store.Webhook(q.Context(), f.UID, uid)
+	p.Crumbs = append(
+		p.Crumbs,
+		crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"},
+		crumb{w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID},
+	)
+	return p, f, w, err
+}

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"millwright/state"
@@ -19,20 +18,6 @@ const (
 	maxFigures     = 256
 	maxCounting    = 8 // at a time
 )
-
-// figures are the latest counts, by what was counted. The zero value is ready.
-type figures struct {
-	mu       sync.Mutex
-	all      map[string]*figure
-	counting int // that go on
-}
-
-type figure struct {
-	value   any
-	at      time.Time     // when value was counted; zero: never
-	cost    time.Duration // of counting it
-	running chan struct{} // closed when the count under way ends; nil if there is none
-}
 
 // counted returns what count returned lately under this name, and when. It is nil when nothing has been
 // counted yet. asked is when the page was asked for; zero: it will ask again, and only begins the count.
@@ -169,27 +154,6 @@ func (q *request) deliveryChart(factoryUID string) chart {
 			From:    from.UTC().Format(inputTime),
 			To:      to.UTC().Format(inputTime),
 		}.address(path, "")
-	}
-	q.spanOf(&c)
-	return c
-}
-
-// runChart draws the runs over the span that the page asks for. Their lists keep it.
-func (q *request) runChart() chart {
-	span, _ := q.timespan()
-	tallies, known := q.runTallies(span)
-	c := runChart(time.Now(), span, tallies, known)
-
-	shown := runQueryOf(q.URL.Query())
-	c.list = func(of string, from, to time.Time) string {
-		return runQuery{
-			State:       of,
-			ChangedFrom: from.UTC().Format(inputTime),
-			ChangedTo:   to.UTC().Format(inputTime),
-			Range:       shown.Range,
-			Since:       shown.Since,
-			Until:       shown.Until,
-		}.address("")
 	}
 	q.spanOf(&c)
 	return c

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"io/fs"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -270,36 +273,40 @@ func worstFirst(list []schema.Problem) []schema.Problem {
 	})
 }
 
-// standing is the condition of a factory, in a word and a sentence.
-type standing struct{ Level, Word, Detail string }
-
-func standingOf(f state.Factory) standing {
-	switch {
-	case f.Detached:
-		return standing{"quiet", "Detached", "the settings no longer name this factory, so its webhooks answer 404"}
-	case f.Pin != nil:
-		return standing{"odd", "Suspended", f.PinMessage()}
-	case f.Suspended:
-		return standing{"odd", "Suspended", "suspended in the settings: nothing is applied"}
+// prepareViews returns what makes the set of each page: the layout, the parts, and the page's own file. A set is made
+// once, when its page is first shown: all of them together are a third of what a server's start costs.
+func (d *dashboard) prepareViews() (map[string]func() (*template.Template, error), error) {
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return nil, err
 	}
 
-	switch f.SyncState {
-	case state.SyncApplied:
-		if deaf := f.Deaf(); deaf != "" {
-			return standing{"odd", "Degraded", deaf}
-		}
-		return standing{"good", "Applied", "the newest revision of the source is in use"}
-	case state.SyncRefused:
-		detail := "the source's definition has errors; the last applied one stays in use"
-		if f.Applied.ID == "" {
-			detail = "the source's definition has errors, and none was applied before"
+	base := sync.OnceValues(func() (*template.Template, error) {
+		return template.New("base").
+			Funcs(d.functions()).
+			ParseFS(files, "templates/layout.html", "templates/parts.html")
+	})
+
+	views := map[string]func() (*template.Template, error){}
+	for _, name := range names {
+		view := strings.TrimSuffix(path.Base(name), ".html")
+		if view == "layout" || view == "parts" {
+			continue
 		}
 
-		return standing{"bad", "Refused", detail}
+		views[view] = sync.OnceValues(func() (*template.Template, error) {
+			parts, err := base()
+			if err != nil {
+				return nil, err
+			}
 
-	case state.SyncFailed:
-		return standing{"bad", "Source failed", "the source cannot be read; the server keeps trying"}
+			set, err := parts.Clone()
+			if err != nil {
+				return nil, err
+			}
+			return set.ParseFS(files, name)
+		})
 	}
 
-	return standing{"busy", "Pending", "the first attempt to apply has not ended yet"}
+	return views, nil
 }

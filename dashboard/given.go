@@ -125,6 +125,9 @@ func (f reached) row(field, name, value string, began bool) givenRow {
 	return r
 }
 
+// maxMoments is how many changes of state a timeline shows, the latest.
+const maxMoments = 200
+
 // reached reads the events with which the latest attempt of a run began.
 func (q *request) reached(r state.Run) (f reached, began bool, err error) {
 	changes, err := q.Store.Changes(q.Context(), r.ID, maxMoments)

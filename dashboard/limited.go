@@ -1,14 +1,12 @@
 package dashboard
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 
 	"millwright/api"
-	"millwright/state"
 	"millwright/state/notice"
 )
 
@@ -44,21 +42,6 @@ func (q *request) reachRun(id string) error {
 		return api.Problem("resource_not_found", "run %q does not exist", id)
 	}
 	return err
-}
-
-// overview shows the start page. It counts all factories, so a limited key gets the list of its own.
-func (q *request) overview() error {
-	if q.key.Limited() {
-		http.Redirect(q.w, q.Request, "/factories", http.StatusSeeOther)
-		return nil
-	}
-	return q.start()
-}
-
-// ownFactories returns the factories that the key reaches.
-func (q *request) ownFactories() ([]state.Factory, error) {
-	all, err := q.Store.Factories(q.Context())
-	return slices.DeleteFunc(all, func(f state.Factory) bool { return !q.key.Reaches(f.UID) }), err
 }
 
 // concerns reports whether the key reaches what a notice is about.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"millwright/api"
@@ -29,27 +28,6 @@ type pendingLogin struct {
 	identity.Attempt
 	Next  string
 	Until time.Time
-}
-
-// loginIssuer returns the sign-in at an issuer; nil if there is none.
-func (d *dashboard) loginIssuer() *identity.Login {
-	if d.Login == nil {
-		return nil
-	}
-	return d.Login()
-}
-
-// loginHost names the issuer for people; "" if there is none.
-func (d *dashboard) loginHost() string {
-	login := d.loginIssuer()
-	if login == nil {
-		return ""
-	}
-	u, err := url.Parse(login.Issuer)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
 
 // loginSeal seals the cookies of pending logins.
@@ -199,4 +177,14 @@ func (q *request) signInPerson(p identity.Person, sender, next string) error {
 	http.SetCookie(q.w, q.sessionCookie(token))
 	http.Redirect(q.w, q.Request, ownPath(next), http.StatusSeeOther)
 	return nil
+}
+
+func (d *dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
+	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
+	if token := r.URL.Query().Get("once"); token != "" {
+		q.signInOnce(token)
+		return
+	}
+
+	q.login(http.StatusOK, "")
 }

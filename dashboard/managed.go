@@ -301,9 +301,6 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 	return p.Problems[:min(len(p.Problems), 100)], err
 }
 
-// unixLines replaces the line ends that browsers put into a textarea.
-func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
-
 // webhookOf returns the name of the webhook that a file declares, or "" when it declares none.
 func webhookOf(file string) string {
 	dir, name := path.Split(file)

@@ -5,21 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	acts "millwright/outbox/request"
 	"millwright/state"
 	"millwright/state/outputs"
 )
-
-// outputRow is an output on the page of its run.
-type outputRow struct {
-	outputs.Output
-	Name  string // of its kind, for people
-	About string
-	Text  string // what is sent
-	Tone  string
-}
 
 var outputNames = map[outputs.Kind]string{
 	outputs.PullRequest: "Pull request",
@@ -131,6 +123,22 @@ func (q *request) openPull() error {
 		return err
 	}
 	return q.redirect("/runs/"+url.PathEscape(id), "opened")
+}
+
+// pullsOf returns the pull requests that runs opened, by run ID.
+func (q *request) pullsOf(runs []state.Run) (map[string][]state.Artifact, error) {
+	var ids []string
+	for _, r := range runs {
+		ids = append(ids, r.ID)
+	}
+
+	all, err := q.Store.Artifacts(q.Context(), ids...)
+	for id, artifacts := range all {
+		all[id] = slices.DeleteFunc(artifacts, func(a state.Artifact) bool {
+			return a.Type != state.ArtifactPullRequest || webAddress(a) == ""
+		})
+	}
+	return all, err
 }
 
 // outputFindings are the outputs that wait for a person.

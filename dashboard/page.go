@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html/template"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,9 +147,14 @@ func (q *request) renderStatus(status int, view string, p page) error {
 		}
 	}
 
-	t := q.views[view]
-	if t == nil {
+	templates := q.views[view]
+	if templates == nil {
 		return fmt.Errorf("no template %q", view)
+	}
+
+	t, err := templates()
+	if err != nil {
+		return fmt.Errorf("page %s: %w", view, err)
 	}
 
 	var body bytes.Buffer
@@ -164,6 +167,12 @@ func (q *request) renderStatus(status int, view string, p page) error {
 	q.w.WriteHeader(status)
 	q.w.Write(visible(body.Bytes()))
 	return nil
+}
+
+// ownFactories returns the factories that the key reaches.
+func (q *request) ownFactories() ([]state.Factory, error) {
+	all, err := q.Store.Factories(q.Context())
+	return slices.DeleteFunc(all, func(f state.Factory) bool { return !q.key.Reaches(f.UID) }), err
 }
 
 // maxLinks is how many factories the navigation lists.
@@ -302,37 +311,4 @@ func plainly(message string) string {
 		"expected length >= 1", "is empty",
 		"expected length <= ", "is too long: the greatest length is ",
 	).Replace(message)
-}
-
-// parseTemplates makes a set of each page: the layout, the parts, and the page's own file.
-func (d *dashboard) parseTemplates() (map[string]*template.Template, error) {
-	base, err := template.New("base").
-		Funcs(d.functions()).
-		ParseFS(files, "templates/layout.html", "templates/parts.html")
-	if err != nil {
-		return nil, err
-	}
-
-	names, err := fs.Glob(files, "templates/*.html")
-	if err != nil {
-		return nil, err
-	}
-
-	views := map[string]*template.Template{}
-	for _, name := range names {
-		view := strings.TrimSuffix(path.Base(name), ".html")
-		if view == "layout" || view == "parts" {
-			continue
-		}
-
-		set, err := base.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if views[view], err = set.ParseFS(files, name); err != nil {
-			return nil, err
-		}
-	}
-
-	return views, nil
 }

@@ -338,3 +338,9 @@ func TestDeliveryFilters(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryViewHasTemplates(t *testing.T) {
+	if err := dashboard.EveryView(); err != nil {
+		t.Error(err)
+	}
+}

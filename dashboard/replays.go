@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"millwright/admin"
 	"millwright/api"
@@ -51,6 +53,30 @@ func (q *request) selectedRows(f state.Factory, uids []string) ([]deliveryRow, e
 		rows = append(rows, deliveryRow{Delivery: all[at], Webhook: hooks[of]})
 	}
 	return rows, nil
+}
+
+// selectedOf leads from the deliveries of all factories, which are selected as factory/delivery, to a page of the
+// factory that they are of.
+func (q *request) selectedOf() error {
+	var of string
+	uids := url.Values{}
+	for _, pair := range q.URL.Query()["delivery"] {
+		factory, uid, _ := strings.Cut(pair, "/")
+		if !state.ValidID(state.PrefixFactory, factory) {
+			return api.Problem("resource_not_found", "there is no factory %s", line(factory))
+		}
+		if of != "" && of != factory {
+			return api.InvalidField("delivery", "select deliveries of one factory")
+		}
+
+		of = factory
+		uids.Add("delivery", uid)
+	}
+	if of == "" {
+		return q.redirect("/deliveries", "")
+	}
+
+	return q.redirect("/factories/"+of+"/"+q.param("page")+"?"+uids.Encode(), "")
 }
 
 // replayView is selected deliveries that are to be replayed, or were.

@@ -14,44 +14,8 @@ import (
 	"millwright/state"
 )
 
-type runView struct {
-	Run         state.Run
-	Unheard     string // what happens next, since its worker is silent
-	Factory     string // its name
-	Automation  string
-	Webhook     string
-	Config      string // pretty-printed
-	Prompt      string // what the first execution was given; "" when the page begins later
-	Timeline    []moment
-	Turns       []turn
-	Waterfalls  []*waterfall // of the executions that the page shows
-	Outputs     []outputRow
-	Openable    []string // repositories whose changes may become a pull request
-	Skills      []skill  // that the agent said it has
-	Deliveries  []state.RecordedDecision
-	Attachments []state.Attachment
-	Changes     []changeSet      // that the run left
-	Files       []state.Artifact // those of changes too
-	Links       []state.Artifact
-	Window      window
-	Form        form
-	Followup    string // what the next message would do
-	NoForeman   bool   // the factory was given work, and its definition names nobody to do it
-	Questions   []question
-	Given       *givenView
-	Usage       *usageView // nil: none was reported
-}
-
 // maxDeliveriesShown is how many deliveries of one run the page names, the newest.
 const maxDeliveriesShown = 100
-
-// window is the part of a conversation that a page shows: the newest entries, or those after one.
-type window struct {
-	After  int64 // the entry that it begins after
-	Newest bool  // it ends with the conversation, and grows with it
-	Prev   int64 // what the page before begins after
-	Next   int64 // what the next page begins after; 0: none
-}
 
 // windowOf reads which part of a conversation of so many entries an address asks for.
 func windowOf(address url.Values, last int64) window {
@@ -61,15 +25,6 @@ func windowOf(address url.Values, last int64) window {
 	}
 	w.Prev = max(w.After-runEntries, 0)
 	return w
-}
-
-// moment is a change of a run's state.
-type moment struct {
-	State   state.RunState
-	At      time.Time
-	Took    string // in the state before
-	Detail  string
-	Attempt int
 }
 
 // run shows one run.
@@ -282,9 +237,6 @@ func writeLog(b *strings.Builder, execution string, messages []state.Message) {
 	}
 }
 
-// maxMoments is how many changes of state a timeline shows, the latest.
-const maxMoments = 200
-
 // timeline lists a run's changes of state.
 func (q *request) timeline(r state.Run) ([]moment, error) {
 	changes, err := q.Store.Changes(q.Context(), r.ID, maxMoments)
@@ -413,12 +365,6 @@ func (q *request) attachment() error {
 	}
 	q.download(a.Name, a.Body)
 	return nil
-}
-
-// question is what the agent of a run asks.
-type question struct {
-	state.Question
-	Detail string // what it is about to do, pretty-printed
 }
 
 // questions returns what the agent of a run waits for.

@@ -117,6 +117,7 @@ func (v *runQuery) filter() state.RunFilter {
 
 type runsView struct {
 	Runs      []state.Run
+	Pulls     map[string][]state.Artifact
 	Names     map[string]string // of factories, by UID
 	Query     runQuery
 	States    []state.RunState
@@ -141,7 +142,10 @@ func (v runsView) Empty() string {
 
 // runSources are the sources of runs to filter by.
 func runSources() []string {
-	return []string{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"}
+	return []string{
+		"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK", "LINEAR", "JIRA", "SLACK",
+		"SCHEDULED_AGENT", "ORCHESTRATION",
+	}
 }
 
 // narrow leaves the runs of factories that the key does not reach out of a list.
@@ -182,6 +186,9 @@ func (q *request) runs() error {
 	if v.Runs, next, err = q.Store.Runs(q.Context(), f, state.RunOrder{}, after, runRows); err != nil {
 		return err
 	}
+	if v.Pulls, err = q.pullsOf(v.Runs); err != nil {
+		return err
+	}
 	if next != nil {
 		v.Next = v.Query.address(api.EncodeCursor(next))
 	}
@@ -202,4 +209,25 @@ func (q *request) runs() error {
 	}
 
 	return q.render("runs", page{Title: "Runs", Section: "runs", Live: []string{"run"}, Data: v})
+}
+
+// runChart draws the runs over the span that the page asks for. Their lists keep it.
+func (q *request) runChart() chart {
+	span, _ := q.timespan()
+	tallies, known := q.runTallies(span)
+	c := runChart(time.Now(), span, tallies, known)
+
+	shown := runQueryOf(q.URL.Query())
+	c.list = func(of string, from, to time.Time) string {
+		return runQuery{
+			State:       of,
+			ChangedFrom: from.UTC().Format(inputTime),
+			ChangedTo:   to.UTC().Format(inputTime),
+			Range:       shown.Range,
+			Since:       shown.Since,
+			Until:       shown.Until,
+		}.address("")
+	}
+	q.spanOf(&c)
+	return c
 }

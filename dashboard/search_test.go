@@ -117,13 +117,13 @@ func TestSearchIsBounded(t *testing.T) {
 		wg.Wait()
 
 		page := b.page(searched("n=the first"))
-		says(t, page, "No match so far", fmt.Sprintf("after %d payloads", search.MaxPayloads))
+		says(t, page, "No match so far", fmt.Sprintf("Searched %d payloads", search.MaxPayloads))
 		page = b.page(find(t, older, page))
 		says(t, page, first.UID, "All stored payloads were searched: 1.")
 		page = b.page(searched("n:no."))
 		if n := strings.Count(page, `<code class="id">dlv_`); n != 10 {
 			t.Errorf("%d deliveries on a page", n)
 		}
-		says(t, page, "after 10 payloads", "Search older deliveries")
+		says(t, page, "Searched 10 payloads", "Search older deliveries")
 	})
 }

@@ -3,8 +3,6 @@ package dashboard
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/api/identity"
 	"millwright/bounds"
 	"millwright/state"
 	"millwright/state/audit"
@@ -60,13 +59,6 @@ func (d *dashboard) cookieOf(r *http.Request, name string) string {
 		return ""
 	}
 	return c.Value
-}
-
-// proof is the token that forms carry: it can be made only with the server's key, for one cookie alone.
-func (d *dashboard) proof(cookie string) string {
-	mac := hmac.New(sha256.New, d.csrfKey)
-	mac.Write([]byte(cookie))
-	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // sameSite refuses a change that another site's page asks for: by what the browser says of the request's
@@ -199,16 +191,6 @@ func ownPath(next string) string {
 
 type loginView struct{ Next, Error, Issuer string }
 
-func (d *dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
-	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
-	if token := r.URL.Query().Get("once"); token != "" {
-		q.signInOnce(token)
-		return
-	}
-
-	q.login(http.StatusOK, "")
-}
-
 // login shows the page that asks for a key.
 func (q *request) login(status int, message string) {
 	nonce := q.cookieOf(q.Request, signInCookie)
@@ -289,4 +271,25 @@ func (q *request) signOut() error {
 	q.w.Header().Set("Clear-Site-Data", `"cache"`)
 	http.Redirect(q.w, q.Request, "/login", http.StatusSeeOther)
 	return nil
+}
+
+// loginIssuer returns the sign-in at an issuer; nil if there is none.
+func (d *dashboard) loginIssuer() *identity.Login {
+	if d.Login == nil {
+		return nil
+	}
+	return d.Login()
+}
+
+// loginHost names the issuer for people; "" if there is none.
+func (d *dashboard) loginHost() string {
+	login := d.loginIssuer()
+	if login == nil {
+		return ""
+	}
+	u, err := url.Parse(login.Issuer)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }

@@ -351,7 +351,7 @@ func TestRoles(t *testing.T) {
 				continue
 			}
 			a := b.post(path, "name", "SPARE", "value", "v", "role", "viewer", "message", "hello", "path", "webhooks/x.yaml", "content", "x", "prompt", "p", "webhook", "x", "enabled", "no")
-			held := strings.Contains(path, "/files/") || strings.Contains(path, "/restore") || strings.HasSuffix(path, "/automations/new")
+			held := strings.Contains(path, "/files/") || strings.Contains(path, "/restore") || strings.HasSuffix(path, "/automations/new") || strings.HasSuffix(path, "/edit")
 			switch {
 			case allowed && a.StatusCode == http.StatusForbidden:
 				t.Errorf("%s may not %s: %s", c.role, path, plain(a.Text))

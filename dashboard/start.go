@@ -5,41 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"millwright/admin"
 	"millwright/state"
 )
-
-// finding is a problem on the start page.
-type finding struct {
-	Tone   string
-	Text   string
-	Detail string
-	Path   string // where to look, and act
-	Action string // what the link says
-}
-
-type startView struct {
-	Tone, Headline, Summary string
-	Findings                []finding
-	Notices                 []Notice
-	Factories               []factoryCard
-	Deliveries              chart
-	Runs                    chart
-	Requests, Started       int64 // deliveries and runs in the last 24 hours
-	Recent                  []deliveryRow
-	LatestRuns              []state.Run
-	Queue                   state.QueueStats
-	Use                     useView // of all runs, with the budgets of all factories
-}
-
-// factoryCard is a factory with what it has.
-type factoryCard struct {
-	state.Factory
-	Webhooks, Automations int
-}
 
 const recentRows = 8
 
@@ -82,6 +54,9 @@ func (q *request) start() error {
 		return err
 	}
 	if v.LatestRuns, _, err = q.Store.Runs(ctx, state.RunFilter{}, state.RunOrder{}, nil, recentRows); err != nil {
+		return err
+	}
+	if v.Pulls, err = q.pullsOf(v.LatestRuns); err != nil {
 		return err
 	}
 
@@ -177,13 +152,6 @@ func (v *startView) judge(hooks int) {
 	if v.Queue.Queued > 0 {
 		v.Summary += fmt.Sprintf(" %s for a worker.", count(v.Queue.Queued, "run waits", "runs wait"))
 	}
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func factoryFindings(f state.Factory, hooks []state.Webhook) (all []finding) {
@@ -332,49 +300,16 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 	return all
 }
 
-// deliveryRow is a row of a delivery log with what belongs to it.
-type deliveryRow struct {
-	state.Delivery
-	Webhook state.Webhook
-	Runs    []state.DeliveryRun
-}
-
 // recentDeliveries returns the newest deliveries to webhooks of any factory.
 func (q *request) recentDeliveries(ctx context.Context, hooks []state.Webhook, n int) ([]deliveryRow, error) {
 	return q.deliveryRows(ctx, hooks, state.DeliveryFilter{}, "", n)
 }
 
-// deliveryRows merges the logs of webhooks, newest first, before the cursor, and adds the runs.
-func (q *request) deliveryRows(
-	ctx context.Context,
-	hooks []state.Webhook,
-	f state.DeliveryFilter,
-	before string,
-	n int,
-) ([]deliveryRow, error) {
-	var rows []deliveryRow
-	for _, w := range hooks {
-		list, err := q.Store.Deliveries(ctx, w.FactoryUID, w.UID, f, before, n)
-		if err != nil {
-			return nil, err
-		}
-
-		for _, d := range list {
-			rows = append(rows, deliveryRow{Delivery: d, Webhook: w})
-		}
+// overview shows the start page. It counts all factories, so a limited key gets the list of its own.
+func (q *request) overview() error {
+	if q.key.Limited() {
+		http.Redirect(q.w, q.Request, "/factories", http.StatusSeeOther)
+		return nil
 	}
-
-	slices.SortFunc(rows, func(a, b deliveryRow) int { return cmp.Compare(b.UID, a.UID) })
-	rows = rows[:min(len(rows), n)]
-	var uids []string
-	for _, r := range rows {
-		uids = append(uids, r.UID)
-	}
-
-	runs, err := q.Store.RunsOfDeliveries(ctx, uids...)
-	for i := range rows {
-		rows[i].Runs = runs[rows[i].UID]
-	}
-
-	return rows, err
+	return q.start()
 }

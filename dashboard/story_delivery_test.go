@@ -99,6 +99,20 @@ func TestSelectedDeliveries(t *testing.T) {
 			}
 		}
 
+		// The list of all factories leads there, too.
+		says(t, b.page("/deliveries"), "Compare two", `value="`+w.repo+"/"+one.UID+`"`)
+		for path, to := range map[string]string{
+			"/deliveries/compare?delivery=" + w.repo + "/" + one.UID + "&delivery=" + w.repo + "/" + other.UID: base + "/compare?delivery=" + one.UID + "&delivery=" + other.UID,
+			"/deliveries/replay?delivery=" + w.repo + "/" + one.UID:                                            base + "/replay?delivery=" + one.UID,
+			"/deliveries/replay":                                                      "/deliveries",
+			"/deliveries/replay?delivery=..//example.com/x":                           "",
+			"/deliveries/compare?delivery=" + w.repo + "/b&delivery=" + w.held + "/d": "",
+		} {
+			if a := b.get(path); a.Header.Get("Location") != to {
+				t.Errorf("%s leads to %d %s, want %s", path, a.StatusCode, a.Header.Get("Location"), to)
+			}
+		}
+
 		says(t, b.page(base+"/replay"), "No delivery is selected")
 		page = b.page(base + "/replay?delivery=" + other.UID + "&delivery=" + one.UID + "&delivery=" + one.UID + "&delivery=" + refused.UID)
 		says(t, page, "Replay 3 deliveries", "not yet")

@@ -45,6 +45,8 @@ func TestFlowPages(t *testing.T) {
 				skipped = second
 			}
 		}
+		keyless := w.ciDelivery(`{"to":"line","id":[7]}`)
+		says(t, b.page(w.deliveryPath(keyless)), "No key for concurrency: id is a list. The run joins no others there.")
 		says(t, b.page("/factories/"+w.repo+"/deliveries"), "skipped: concurrency", "debounced", "follow-up")
 
 		says(t, b.page(base+"skip"), `"whenBusy": "skip"`, "Skipped", "skipped: concurrency", "No run waits")
@@ -55,7 +57,7 @@ func TestFlowPages(t *testing.T) {
 		says(t, b.page(base+"skip"), "Deliveries that wait for the forge", asked)
 		saysNot(t, b.page(base+"skip"), "No run waits")
 
-		burst := w.deliveries(w.webhook(w.repo, "ci"))[3].Flow[0].RunID // of the newest first: talk, talk, burst, burst
+		burst := w.deliveries(w.webhook(w.repo, "ci"))[4].Flow[0].RunID // behind the newest: talk, talk, burst
 		says(t, b.page("/runs/"+burst), "It waits for more deliveries of the same burst", "All deliveries", "debounced")
 		says(t, b.follow(base+"line/drop"), "Dropped", "No run waits")
 		if a := w.signedIn(state.RoleViewer).post(base + "burst/drop"); a.StatusCode != 403 {
@@ -66,7 +68,7 @@ func TestFlowPages(t *testing.T) {
 		}
 
 		says(t, b.page("/factories/"+w.repo+"/plan"), "What the changed triggers would have done",
-			"line : newly fires for 0, no longer for 2", "No longer, for example: "+skipped.UID)
+			"line : newly fires for 0, no longer for 3", "No longer, for example: "+skipped.UID)
 		if a, err := w.apply(t.Context(), w.repo, repoFiles); err != nil || a.Outcome != state.OutcomeApplied {
 			t.Fatalf("%+v, %v", a, err)
 		}

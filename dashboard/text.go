@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -276,3 +277,22 @@ func contentHash(body []byte) string {
 
 // panicKind names what a panic was about without its text, which may quote foreign data.
 func panicKind(v any) string { return reflect.TypeOf(v).String() }
+
+// webAddress returns the address of a link that a browser may follow; empty for any other.
+func webAddress(a state.Artifact) string {
+	u, err := url.Parse(a.Path)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return u.String()
+}
+
+// unixLines replaces the line ends that browsers put into a textarea.
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

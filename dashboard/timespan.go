@@ -106,6 +106,8 @@ type keptValue struct{ Name, Value string }
 // spanParameters are the parameters of an address that choose a span.
 var spanParameters = []string{"range", "since", "until"}
 
+const inputTime = "2006-01-02T15:04" // of an input of type datetime-local; taken as UTC
+
 // timespan returns the span that the page's address asks for, or why its own range is none.
 func (q *request) timespan() (t timespan, wrong string) {
 	in := q.URL.Query()
@@ -155,36 +157,4 @@ func (q *request) kept() (all []keptValue) {
 
 	slices.SortFunc(all, func(a, b keptValue) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// spanOf gives a chart what leads from it to other times.
-func (q *request) spanOf(c *chart) {
-	_, wrong := q.timespan()
-	for _, t := range timespans() {
-		c.Ranges = append(c.Ranges, rangeLink{
-			Label:   t.Name,
-			Path:    q.withSpan(t.Name, time.Time{}, time.Time{}),
-			Current: t.Name == c.Span.Name,
-		})
-	}
-
-	from, to, whole := c.From, c.To(), c.Span.whole()
-	move := func(label string, from, to time.Time) {
-		if from.Year() >= 1970 && to.Sub(from) >= minSpan && to.Sub(from) <= maxSpan {
-			c.Moves = append(c.Moves, rangeLink{Label: label, Path: q.withSpan("", from, to)})
-		}
-	}
-
-	move("Earlier", from.Add(-whole), from)
-	if now := time.Now(); to.Before(now) {
-		move("Later", to, to.Add(whole))
-	}
-	move("Zoom in", floor(from.Add(whole/4), time.Minute), floor(to.Add(-whole/4), time.Minute))
-	move("Zoom out", floor(from.Add(-whole/2), time.Minute), floor(to.Add(whole/2), time.Minute))
-
-	c.zoom = func(from, to time.Time) string { return q.withSpan("", from, to) }
-	c.Own = ownRange{q.URL.Path, from.Format(inputTime), to.Format(inputTime), wrong, q.kept()}
-	if in := q.URL.Query(); wrong != "" {
-		c.Own.Since, c.Own.Until = clip(64, in.Get("since")), clip(64, in.Get("until"))
-	}
 }

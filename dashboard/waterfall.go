@@ -171,9 +171,6 @@ func (w *waterfall) result(b state.Block, at time.Time) {
 	w.last, w.answering = at, false
 }
 
-// usageEvent is the name of the events with the tokens that an agent used since the one before.
-const usageEvent = "usage"
-
 // use adds tokens to the latest answer: the agent reports them after it.
 func (w *waterfall) use(data json.RawMessage, at time.Time) {
 	var used struct {

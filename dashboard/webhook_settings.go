@@ -3,45 +3,12 @@ package dashboard
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
 	"millwright/admin"
 	"millwright/schema"
-	"millwright/state"
 )
-
-// settingsOf returns the settings of a webhook as its form has them.
-func settingsOf(w state.Webhook) map[string]string {
-	values := map[string]string{
-		"auth_mode":             string(w.Spec.AuthMode),
-		"signature_scheme":      cmp.Or(w.Spec.SignatureSchemeAlias, w.Spec.SignatureScheme),
-		"secret_name":           w.Spec.SecretName,
-		"delivery_id_header":    w.Spec.DeliveryIDHeader,
-		"duplicate_window":      w.Spec.DuplicateWindow,
-		"deliveries_per_minute": "",
-		"handshake":             "",
-	}
-	if n := w.Spec.DeliveriesPerMinute; n > 0 {
-		values["deliveries_per_minute"] = strconv.Itoa(n)
-	}
-	if w.Spec.Handshake {
-		values["handshake"] = "yes"
-	}
-
-	return values
-}
-
-// schemesFor returns the schemes to choose from, and the present one of a webhook if it is none of them.
-func schemesFor(w state.Webhook) []admin.SignatureScheme {
-	all := admin.SignatureSchemes()
-	now := settingsOf(w)["signature_scheme"]
-	if now != "" && !slices.ContainsFunc(all, func(s admin.SignatureScheme) bool { return s.Name == now }) {
-		all = append(all, admin.SignatureScheme{Name: now, Provider: admin.Provider(now)})
-	}
-	return all
-}
 
 // changeWebhook changes the settings of a webhook of a managed factory: those that the form changed.
 func (q *request) changeWebhook() error {

@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"millwright/admin"
-	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/registrations"
@@ -100,27 +100,6 @@ func (q *request) webhooks() error {
 
 	p.Live, p.Data = []string{"sync." + f.UID, "secret", "delivery"}, v
 	return q.render("webhooks", p)
-}
-
-// webhookPage reads the webhook that the path names, live or deleted, and begins a page of it.
-func (q *request) webhookPage(title, tab string) (page, state.Factory, state.Webhook, error) {
-	p, f, err := q.factoryPage(title, tab)
-	if err != nil {
-		return p, f, state.Webhook{}, err
-	}
-
-	uid := q.param("webhook")
-	if !state.ValidID(state.PrefixWebhook, uid) {
-		return p, f, state.Webhook{}, api.Problem("resource_not_found", "there is no webhook %s", line(uid))
-	}
-
-	w, err := q.Store.Webhook(q.Context(), f.UID, uid)
-	p.Crumbs = append(
-		p.Crumbs,
-		crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"},
-		crumb{w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID},
-	)
-	return p, f, w, err
 }
 
 type webhookView struct {
@@ -214,6 +193,37 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 	p.Title, p.Self, p.Crumbs = w.Spec.Name, p.Crumbs[len(p.Crumbs)-1].Path, p.Crumbs[:len(p.Crumbs)-1]
 	p.Live, p.Data = []string{"delivery." + w.UID, "run", "sync." + f.UID, "secret." + w.Spec.SecretName}, v
 	return q.renderStatus(status, "webhook", p)
+}
+
+// settingsOf returns the settings of a webhook as its form has them.
+func settingsOf(w state.Webhook) map[string]string {
+	values := map[string]string{
+		"auth_mode":             string(w.Spec.AuthMode),
+		"signature_scheme":      cmp.Or(w.Spec.SignatureSchemeAlias, w.Spec.SignatureScheme),
+		"secret_name":           w.Spec.SecretName,
+		"delivery_id_header":    w.Spec.DeliveryIDHeader,
+		"duplicate_window":      w.Spec.DuplicateWindow,
+		"deliveries_per_minute": "",
+		"handshake":             "",
+	}
+	if n := w.Spec.DeliveriesPerMinute; n > 0 {
+		values["deliveries_per_minute"] = strconv.Itoa(n)
+	}
+	if w.Spec.Handshake {
+		values["handshake"] = "yes"
+	}
+
+	return values
+}
+
+// schemesFor returns the schemes to choose from, and the present one of a webhook if it is none of them.
+func schemesFor(w state.Webhook) []admin.SignatureScheme {
+	all := admin.SignatureSchemes()
+	now := settingsOf(w)["signature_scheme"]
+	if now != "" && !slices.ContainsFunc(all, func(s admin.SignatureScheme) bool { return s.Name == now }) {
+		all = append(all, admin.SignatureScheme{Name: now, Provider: admin.Provider(now)})
+	}
+	return all
 }
 
 // selecting returns the automations that select a webhook.

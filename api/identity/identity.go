@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -73,17 +72,6 @@ func (g Grant) UID(factories []string) string {
 	sum := sha256.Sum256(facts)
 	return "oidc_" + hex.EncodeToString(sum[:13])
 }
-
-// Refusal is the reason why a token is worth nothing. It has no part of the token beyond short values of claims.
-type Refusal struct{ Reason string }
-
-// Error returns the reason.
-func (r *Refusal) Error() string { return r.Reason }
-
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
-
-// ErrUnavailable means that the keys of an issuer cannot be fetched just now.
-var ErrUnavailable = errors.New("the keys of the issuer cannot be fetched just now")
 
 // Tokens verifies ID tokens. It is safe for concurrent use.
 type Tokens struct {

@@ -19,7 +19,6 @@ const maxResource = 256 << 10
 // Types of resources.
 const (
 	plainText = "text/plain"
-	jsonText  = "application/json"
 )
 
 // resource is a kind of resource.

@@ -40,6 +40,8 @@ func skillURI(name string) string { return "skill://" + name + "/SKILL.md" }
 
 const skillIndex = "skill://index.json"
 
+const jsonText = "application/json"
+
 // addSkills serves the skills, and the index by which clients find them.
 func addSkills(s *sdk.Server, skills []Skill) {
 	type listed struct {
