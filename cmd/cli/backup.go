@@ -154,7 +154,7 @@ not have it.`,
 				return err
 			}
 
-			c, err := backup.Restore(cmd.Context(), args[0], path, force)
+			c, err := backup.Restore(atConsole(cmd.Context()), args[0], path, force)
 			if errors.Is(err, backup.ErrExists) {
 				return fmt.Errorf("%w: --force replaces it, and keeps it under another name", err)
 			}

@@ -128,16 +128,6 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 	return rep, nil
 }
 
-// cause returns why a tree could not be read, in a few words: the problem of its root, or else the error.
-func cause(loaded *schema.Result) string {
-	for _, p := range loaded.Problems {
-		if p.Path == "." && (p.Code == "missing-path" || p.Code == "unreadable") {
-			return p.Message
-		}
-	}
-	return loaded.Err.Error()
-}
-
 // readSecrets reads a file of the secrets that exist: a name a line, or NAME=value, of which only whether
 // the value can be part of a URL and of a header is kept. No error holds any of the file's text.
 func readSecrets(file string) (*schema.Known, error) {

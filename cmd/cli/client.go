@@ -20,6 +20,7 @@ import (
 
 	"millwright/api"
 	"millwright/cmd/settings"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -46,9 +47,6 @@ func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
 func defaultServer() string {
 	return EnvOr("MILLWRIGHT_SERVER", os.Getenv("MILLWRIGHT_BASE_URL"))
 }
-
-// localServer is the server of commands that nothing else names one to.
-const localServer = "http://127.0.0.1:8080"
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 20
@@ -79,6 +77,37 @@ func (c *Client) prepare() error {
 
 	c.HTTP = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return nil
+}
+
+// locate replaces the name of a login by its server, and takes the current login if nothing names a server.
+// Only the login of the server that it finds may give a key.
+func (c *Client) locate() error {
+	named := strings.Contains(c.Server, "/")
+	if named && c.givenKey() != "" {
+		return nil
+	}
+
+	all, err := readLogins()
+	if err != nil {
+		return err
+	}
+
+	if name := cmp.Or(c.Server, all.Current); !named && name != "" {
+		one, known := all.Servers[name]
+		if !known {
+			return Usagef("--server %q: want a URL like %s, or the name of a login: there is %s",
+				name, localServer, all.named())
+		}
+		c.Server, c.login, c.loginKey = one.URL, name, one.Key
+		return nil
+	}
+
+	c.Server = cmp.Or(c.Server, localServer)
+	if address, err := serverURL(c.Server); err == nil {
+		c.login = all.of(address)
+		c.loginKey = all.Servers[c.login].Key
 	}
 	return nil
 }
@@ -300,149 +329,14 @@ func (c *Client) Decode(body []byte, out any) error {
 	return nil
 }
 
-// factoryRef is what commands need to know of a factory.
-type factoryRef struct {
-	UID       string `json:"uid"`
-	Name      string `json:"name"`
-	Recipient string `json:"recipient"`
-}
-
-func (c *Client) factories(ctx context.Context) ([]factoryRef, error) {
-	body, _, err := c.list(ctx, "/factory", "factories", nil, whole)
-	if err != nil {
-		return nil, err
-	}
-
-	var list struct {
-		Factories []factoryRef `json:"factories"`
-	}
-	err = c.Decode(body, &list)
-	return list.Factories, err
-}
-
-// chosen returns the factories that --factory names, or all.
-func (c *Client) chosen(ctx context.Context) ([]factoryRef, error) {
-	all, err := c.factories(ctx)
-	if err != nil || c.factory == "" {
-		return all, err
-	}
-
-	var names []string
-	for _, f := range all {
-		if f.UID == c.factory || f.Name == c.factory {
-			return []factoryRef{f}, nil
-		}
-		names = append(names, f.Name)
-	}
-
-	return nil, &Exit{
-		ExitProblem,
-		fmt.Errorf("no factory %q: there is %s", clean(c.factory), cmp.Or(strings.Join(names, ", "), "none")),
-	}
-}
-
-// one returns the factory that --factory names, or the only one.
-func (c *Client) one(ctx context.Context) (factoryRef, error) {
-	all, err := c.chosen(ctx)
-	if err != nil {
-		return factoryRef{}, err
-	}
-	if len(all) == 1 {
-		return all[0], nil
-	}
-	if len(all) == 0 {
-		return factoryRef{}, &Exit{ExitProblem, errors.New("the server has no factory")}
-	}
-
-	var names []string
-	for _, f := range all {
-		names = append(names, f.Name)
-	}
-
-	return factoryRef{}, &Exit{
-		ExitUnreachable,
-		fmt.Errorf("there are %d factories: choose one with --factory %s", len(all), strings.Join(names, "|")),
-	}
-}
-
-// webhookRef is what commands need to know of a webhook.
-type webhookRef struct {
-	UID             string  `json:"uid"`
-	Name            string  `json:"name"`
-	AuthMode        string  `json:"auth_mode"`
-	SignatureScheme string  `json:"signature_scheme"`
-	IngressURL      string  `json:"ingress_url"`
-	DeletedAt       *string `json:"deleted_at"`
-}
-
-// webhook finds a webhook by UID, or by a name that only one has, in the factories that --factory names.
-func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRef, error) {
-	factories, err := c.chosen(ctx)
-	if err != nil {
-		return factoryRef{}, webhookRef{}, err
-	}
-
-	var known, in []string // in: the factories that have one of this name
-	var factory factoryRef
-	var found webhookRef
-	for _, f := range factories {
-		hooks, err := c.webhooks(ctx, f, strings.HasPrefix(ref, "wh_"))
-		if err != nil {
-			return factoryRef{}, webhookRef{}, err
-		}
-
-		for _, w := range hooks {
-			if w.UID == ref {
-				return f, w.webhookRef, nil
-			}
-			if w.Name == ref && w.DeletedAt == nil {
-				factory, found, in = f, w.webhookRef, append(in, f.Name)
-			}
-
-			known = append(known, w.Name)
-		}
-	}
-
-	switch len(in) {
-	case 0:
-		return factoryRef{}, webhookRef{}, &Exit{
-			ExitProblem,
-			fmt.Errorf("no webhook %q: there is %s", clean(ref), cmp.Or(strings.Join(known, ", "), "none")),
-		}
-	case 1:
-		return factory, found, nil
-	}
-
-	return factoryRef{}, webhookRef{}, Usagef(
-		"%d factories have a webhook %q: choose one with --factory %s, or give its UID",
-		len(in),
-		clean(ref),
-		strings.Join(in, "|"),
-	)
-}
-
-// webhooks returns the webhooks of a factory.
-func (c *Client) webhooks(ctx context.Context, f factoryRef, deleted bool) ([]webhookItem, error) {
-	body, err := c.webhookList(ctx, f, deleted)
-	if err != nil {
-		return nil, err
-	}
-
-	var list struct{ Webhooks []webhookItem }
-	err = c.Decode(body, &list)
-	return list.Webhooks, err
-}
-
-// webhookList returns the webhooks of a factory, as the API answers.
-func (c *Client) webhookList(ctx context.Context, f factoryRef, deleted bool) ([]byte, error) {
-	q := url.Values{"include_deleted": {fmt.Sprint(deleted)}}
-	body, _, err := c.list(ctx, "/factory/"+f.UID+"/webhooks", "webhooks", q, whole)
-	return body, err
-}
-
-// webhookPath is where the API has a webhook.
-func webhookPath(f factoryRef, w webhookRef) string {
-	return "/factory/" + f.UID + "/webhooks/" + w.UID
-}
-
 const pollEvery = 200 * time.Millisecond
+
+// cause returns why a tree could not be read, in a few words: the problem of its root, or else the error.
+func cause(loaded *schema.Result) string {
+	for _, p := range loaded.Problems {
+		if p.Path == "." && (p.Code == "missing-path" || p.Code == "unreadable") {
+			return p.Message
+		}
+	}
+	return loaded.Err.Error()
+}

@@ -16,13 +16,6 @@ import (
 // completionTime bounds the time that a shell waits for values that only a server knows.
 const completionTime = time.Second
 
-// completion is one completion in progress: the command line so far, and the server that it is about.
-type completion struct {
-	*Client
-	flags *pflag.FlagSet
-	args  []string
-}
-
 // values lists the values of a placeholder, each with a description after a tab. They may need a server.
 type values func(context.Context, completion) ([]string, error)
 
@@ -116,17 +109,6 @@ func complete(cmd *cobra.Command, word string, args []string) ([]string, cobra.S
 
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
-
-// flag returns the value that a flag has so far, "" where the command has no such flag.
-func (at completion) flag(name string) string {
-	if f := at.flags.Lookup(name); f != nil {
-		return f.Value.String()
-	}
-	return ""
-}
-
-// described is a value with what the shell shows beside it.
-func described(value, description string) string { return clean(value) + "\t" + clean(description) }
 
 func factoryValues(ctx context.Context, at completion) ([]string, error) {
 	all, err := at.factories(ctx)

@@ -3,9 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -65,72 +64,6 @@ Exit status 0: nothing is bad; 1: something is, such as a server that does not a
 	return cmd
 }
 
-// doctor collects what its checks find. It prints a table while it goes on.
-type doctor struct {
-	Streams
-	*Client
-	out    output
-	checks []diagnosis
-}
-
-// diagnosis is the result of a check.
-type diagnosis struct {
-	Check   string `json:"check"`
-	State   string `json:"state"` // ok, warn or bad
-	Message string `json:"message"`
-	Todo    string `json:"todo,omitempty"`
-}
-
-func (d *doctor) note(one diagnosis) {
-	one.Message, one.Todo = clean(one.Message), clean(one.Todo)
-	d.checks = append(d.checks, one)
-	if d.out != "table" {
-		return
-	}
-
-	fmt.Fprintf(d.Out, "%-4s %s\n", one.State, one.Message)
-	if one.Todo != "" {
-		fmt.Fprintf(d.Out, "     %s\n", one.Todo)
-	}
-}
-
-func (d *doctor) ok(check, format string, args ...any) {
-	d.note(diagnosis{Check: check, State: "ok", Message: fmt.Sprintf(format, args...)})
-}
-
-func (d *doctor) warn(check, todo, format string, args ...any) {
-	d.note(diagnosis{check, "warn", fmt.Sprintf(format, args...), todo})
-}
-
-func (d *doctor) bad(check, todo, format string, args ...any) {
-	d.note(diagnosis{check, "bad", fmt.Sprintf(format, args...), todo})
-}
-
-// end prints the report where no table was printed, and decides the exit status.
-func (d *doctor) end() error {
-	found := 0
-	for _, one := range d.checks {
-		if one.State == "bad" {
-			found++
-		}
-	}
-
-	if d.out != "table" {
-		body, err := json.Marshal(map[string]any{"checks": d.checks, "bad": found})
-		if err != nil {
-			return err
-		}
-		if err := d.out.print(d.Out, body, nil); err != nil {
-			return err
-		}
-	}
-
-	if found > 0 {
-		return &Exit{ExitProblem, nil}
-	}
-	return nil
-}
-
 // installation checks what is on this machine, if flags, environment or the working directory name a state.
 func (d *doctor) installation(ctx context.Context, f *stateFlags) error {
 	if f.config == "" && f.state == "" && os.Getenv("MILLWRIGHT_STATE") == "" {
@@ -184,4 +117,16 @@ func (d *doctor) ownServer(cfg *settings.Settings) {
 		return
 	}
 	d.Server = "http://" + dialable(cmp.Or(cfg.Listen, EnvOr("MILLWRIGHT_LISTEN", "127.0.0.1:8080")))
+}
+
+// dialable returns the address by which this machine reaches what listens on an address.
+func dialable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -296,16 +295,4 @@ func (d *doctor) disk(cfg *settings.Settings) {
 			d.ok("disk", "%s has %d GB left", dir, free>>30)
 		}
 	}
-}
-
-// dialable returns the address by which this machine reaches what listens on an address.
-func dialable(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return listen
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }

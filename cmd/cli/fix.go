@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"millwright/schema"
+	"millwright/schema/report"
 )
 
 // maxFixes bounds how often a tree is mended and checked again: a repair can bring the next one to light.
@@ -72,4 +75,51 @@ func (v *validation) mendFile(at loadedAt, file string, problems []schema.Proble
 	}
 
 	return len(mended), replaceFile(name, text)
+}
+
+// once checks, prints, and returns the report with an error that holds the exit status.
+func (v *validation) once(ctx context.Context) (*report.Report, error) {
+	began := time.Now()
+	rep, err := v.judge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rep, v.print(rep, time.Since(began))
+}
+
+// judge checks, after it has mended what it may.
+func (v *validation) judge(ctx context.Context) (*report.Report, error) {
+	v.known = nil
+	if v.secrets != "" {
+		var err error
+		if v.known, err = readSecrets(v.secrets); err != nil {
+			return nil, err
+		}
+	}
+
+	v.noting = v.watch
+	fixed := 0
+	for range maxFixes {
+		rep, err := v.check(ctx)
+		if err != nil || !v.fix {
+			return rep, err
+		}
+
+		n, err := v.mend()
+		if err != nil {
+			return nil, err
+		}
+
+		fixed += n
+		if rep.Fixed = fixed; n == 0 {
+			return rep, nil
+		}
+	}
+
+	rep, err := v.check(ctx)
+	if err == nil {
+		rep.Fixed = fixed
+	}
+
+	return rep, err
 }

@@ -116,7 +116,7 @@ func (j *judgement) dropBacktests() error {
 		return err
 	}
 
-	delete(answer, "backtests")
+	delete(answer, "backtest")
 	j.plan.Backtests = nil
 	j.notices = append(j.notices, "no backtest: strangers may read this job's output")
 	var err error

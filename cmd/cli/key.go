@@ -44,7 +44,8 @@ func keyCreate(s Streams, c *Client) *cobra.Command {
   worker   executes runs; it cannot use the API
 
 With --factory the key is limited to these factories: others do not exist for it, and it
-cannot use what concerns all, such as keys, secrets and workers.
+cannot use what concerns all, such as keys, secrets and workers. A worker with such a key
+executes runs of these factories only.
 
 Standard output has only the key.
 
@@ -243,7 +244,7 @@ this flag.`,
 				return err
 			}
 
-			r, err := seal.Rotate(cmd.Context(), f.state, key, keyFile, newFile)
+			r, err := seal.Rotate(atConsole(cmd.Context()), f.state, key, keyFile, newFile)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"millwright/cmd/settings"
 	"millwright/state"
-	"millwright/state/audit"
 	"millwright/state/seal"
 )
 
@@ -46,8 +44,7 @@ func localKey(
 	}
 	defer store.Close()
 
-	by := audit.Actor{Kind: audit.KindConsole, Name: cmp.Or(os.Getenv("USER"), "console")}
-	key, secret, err := store.CreateKey(audit.WithActor(ctx, by), name, role, end)
+	key, secret, err := store.CreateKey(atConsole(ctx), name, role, end)
 	if err != nil {
 		return state.Key{}, "", err
 	}
@@ -94,11 +91,7 @@ func replaceAdminKey(ctx context.Context, s Streams, store *state.Store, file, s
 		return err
 	}
 
-	next := file + ".new"
-	if err := os.WriteFile(next, []byte(secret+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(next, file); err != nil {
+	if err := state.WriteFile(file, []byte(secret+"\n")); err != nil {
 		return err
 	}
 

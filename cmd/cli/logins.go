@@ -159,6 +159,9 @@ func (l logins) of(address string) string {
 	return ""
 }
 
+// localServer is the server of commands that nothing else names one to.
+const localServer = "http://127.0.0.1:8080"
+
 // serverURL returns the address of a server in the form that requests begin with.
 func serverURL(text string) (string, error) {
 	u, err := url.Parse(text)
@@ -170,35 +173,4 @@ func serverURL(text string) (string, error) {
 	}
 
 	return strings.TrimSuffix(strings.TrimSuffix(text, "/"), api.Base), nil
-}
-
-// locate replaces the name of a login by its server, and takes the current login if nothing names a server.
-// Only the login of the server that it finds may give a key.
-func (c *Client) locate() error {
-	named := strings.Contains(c.Server, "/")
-	if named && c.givenKey() != "" {
-		return nil
-	}
-
-	all, err := readLogins()
-	if err != nil {
-		return err
-	}
-
-	if name := cmp.Or(c.Server, all.Current); !named && name != "" {
-		one, known := all.Servers[name]
-		if !known {
-			return Usagef("--server %q: want a URL like %s, or the name of a login: there is %s",
-				name, localServer, all.named())
-		}
-		c.Server, c.login, c.loginKey = one.URL, name, one.Key
-		return nil
-	}
-
-	c.Server = cmp.Or(c.Server, localServer)
-	if address, err := serverURL(c.Server); err == nil {
-		c.login = all.of(address)
-		c.loginKey = all.Servers[c.login].Key
-	}
-	return nil
 }

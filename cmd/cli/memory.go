@@ -44,22 +44,33 @@ const (
 	memoryCheck  = time.Second
 )
 
+// A start ends before any garbage is worth collecting. A server returns to the system what only its start needed,
+// startTime after it began: on an idle server the next collection comes minutes later.
+const (
+	startCollection = 400 // percent
+	startTime       = 2 * time.Second
+)
+
 // CollectLate sets the collector up for a server, unless the user did, until ctx ends.
 func CollectLate(ctx context.Context) {
 	if chosen() {
 		return
 	}
 
-	debug.SetGCPercent(serverCollection)
+	debug.SetGCPercent(startCollection)
 	debug.SetMemoryLimit(serverMemory)
 	go func() {
 		tick := time.NewTicker(memoryCheck)
 		defer tick.Stop()
 
+		started := time.After(startTime)
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-started:
+				debug.SetGCPercent(serverCollection)
+				debug.FreeOSMemory()
 			case <-tick.C:
 				debug.SetMemoryLimit(max(serverMemory, inUse()*5/4))
 			}

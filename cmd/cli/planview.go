@@ -171,7 +171,7 @@ func backtestText(t plan.Backtest, details bool) string {
 	for _, part := range []struct {
 		name string
 		ids  []string
-	}{{"newly", t.NewlyIDs}, {"no longer", t.NoLongerID}} {
+	}{{"newly", t.Examples.Newly}, {"no longer", t.Examples.NoLonger}} {
 		if len(part.ids) > 0 {
 			text += fmt.Sprintf("\n    %s for example: %s", part.name,
 				strings.Join(part.ids[:min(3, len(part.ids))], " "))

@@ -8,37 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
-	"millwright/schema"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"millwright/schema"
+	"millwright/state/audit"
 )
-
-// The exit statuses of every command (docs/cli.md).
-const (
-	ExitGood        = 0
-	ExitProblem     = 1 // at least one error, or a refused request
-	ExitUsage       = 2
-	ExitUnreachable = 3 // could not check, or could not reach
-)
-
-// Exit is an error with the status that the program ends with. A nil err prints nothing more.
-type Exit struct {
-	Status int
-	err    error
-}
-
-func (e *Exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.Status)
-	}
-	return e.err.Error()
-}
-
-func (e *Exit) Unwrap() error { return e.err }
 
 // Usagef returns an error of wrong usage, which ends the program with ExitUsage.
 func Usagef(format string, args ...any) error { return &Exit{ExitUsage, fmt.Errorf(format, args...)} }
@@ -47,28 +26,6 @@ func Usagef(format string, args ...any) error { return &Exit{ExitUsage, fmt.Erro
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-}
-
-// Run executes the command that args name, one of the client commands or of more, and returns the
-// program's exit status.
-func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *cobra.Command) int {
-	root := Root(s, more...)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return ExitGood
-	}
-
-	var e *Exit
-	if !errors.As(err, &e) {
-		e = &Exit{ExitProblem, err}
-	}
-
-	if e.err != nil {
-		fmt.Fprintf(s.Err, "millwright: %s\n", e.err)
-	}
-
-	return e.Status
 }
 
 // Exclusive has a command refuse more than one of the flags.
@@ -81,73 +38,6 @@ func Exclusive(cmd *cobra.Command, names ...string) {
 		}
 		return run(cmd, args)
 	}
-}
-
-// Root returns the program's command, with the client commands and more below it.
-func Root(s Streams, more ...func(Streams) *cobra.Command) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "millwright",
-		Short: "GitOps for software factories",
-		Long: `millwright watches the definition files of a software factory (webhooks/*.yaml,
-automations/*/automation.md), validates and applies them, and serves the webhook
-ingress, the runs API and the dashboard that they describe.`,
-		Example: `  millwright init --demo .millwright/demo      make a factory to try
-  millwright serve --dir ./factory             serve a directory
-  millwright validate                          check the definition files here
-  millwright run list                          what ran`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       versionLine(),
-		Args:          noCommand,
-		RunE:          help,
-	}
-
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(
-		newValidate(s),
-		newPlan(s),
-		newSync(s),
-		newStatus(s),
-		newSecret(s),
-		newWebhook(s),
-		newNotification(s),
-		newRun(s),
-		newFile(s),
-		newRevision(s),
-		newRollback(s),
-		newResume(s),
-		newDoctor(s),
-		newAudit(s),
-		newFilter(s),
-		newKey(s),
-		newBackup(s),
-		newRestore(s),
-		newSchema(s),
-		newExplain(s),
-		newConformance(s),
-		newLSP(s),
-		newMCP(s),
-		newInit(s),
-		newVersion(s),
-		newLogin(s),
-		newLogout(s),
-	)
-
-	for _, command := range more {
-		root.AddCommand(command(s))
-	}
-
-	nameArguments(root)
-	completable(root)
-	for _, c := range root.Commands() {
-		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
-	}
-
-	return root
 }
 
 // Elsewhere returns a command that only Linux and macOS have. Here it refuses, whatever its arguments.
@@ -256,4 +146,18 @@ func StartError(err error) error {
 		return err
 	}
 	return &Exit{ExitUnreachable, err}
+}
+
+// EnvOr returns the environment variable, or fallback where it is unset or empty.
+func EnvOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// atConsole returns a context of changes that a command on the machine of the state makes.
+func atConsole(ctx context.Context) context.Context {
+	by := audit.Actor{Kind: audit.KindConsole, Name: cmp.Or(os.Getenv("USER"), "console")}
+	return audit.WithActor(ctx, by)
 }

@@ -92,15 +92,3 @@ func printEvents(ctx context.Context, s Streams, c *Client, id string, last *str
 		return nil
 	})
 }
-
-// outcome is the error of a run that has not succeeded.
-func (r runItem) outcome() error {
-	if r.State == "SUCCEEDED" {
-		return nil
-	}
-	message := ""
-	if r.Status != nil {
-		message = ": " + clean(r.Status.Message)
-	}
-	return fmt.Errorf("run %s is %s%s", r.RunID, r.State, message)
-}

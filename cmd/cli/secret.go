@@ -19,25 +19,6 @@ import (
 	"millwright/state"
 )
 
-func newSecret(s Streams) *cobra.Command {
-	var c Client
-	cmd := &cobra.Command{
-		Use:   "secret",
-		Short: "Set, list and delete the team's secrets; seal secrets for a definition",
-		Long: `The server stores secrets sealed, and never returns their values. A webhook uses the value
-that its secret had at the last apply: run millwright sync to use a new one.
-
-A secret is the team's, for all factories, or lies encrypted in the definition of the one
-factory that has it.`,
-		Args: noCommand,
-		RunE: help,
-	}
-
-	addClientFlags(cmd, &c, false)
-	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c), secretSeal(s, &c), secretRecipient(s, &c))
-	return cmd
-}
-
 func secretSet(s Streams, c *Client) *cobra.Command {
 	var pending, generate bool
 	var scheme string

@@ -107,41 +107,6 @@ func unreachable(err error) bool {
 	return errors.As(err, &e)
 }
 
-// verdict is what one look at the factories came to.
-type verdict struct {
-	settled, good bool
-	why           string // it is not settled, or not good; or what else there is to say
-}
-
-func notYet(format string, args ...any) verdict { return verdict{why: fmt.Sprintf(format, args...)} }
-
-func never(format string, args ...any) verdict {
-	return verdict{settled: true, why: fmt.Sprintf(format, args...)}
-}
-
-// end returns the error of a verdict.
-func (v verdict) end(s Streams) error {
-	switch {
-	case v.good && v.why != "":
-		fmt.Fprintln(s.Err, v.why)
-		return nil
-	case v.good:
-		return nil
-	case v.why != "":
-		return &Exit{ExitProblem, errors.New(v.why)}
-	}
-	return &Exit{ExitProblem, nil}
-}
-
-// lookout watches factories until they stand as they should.
-type lookout struct {
-	*Client
-	revision string // that one factory should have; empty: each factory is to settle
-	history  checkout
-	attempts []attempt // the latest of that factory
-	why      string    // of the last look
-}
-
 // ended returns the error of a wait that an error ended.
 func (l *lookout) ended(err error, wait bool, timeout time.Duration) error {
 	if wait && errors.Is(err, context.DeadlineExceeded) {

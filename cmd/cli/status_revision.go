@@ -6,17 +6,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"millwright/reconcile"
 )
-
-// checkout is the repository of the working directory, as far as it is asked about.
-type checkout struct {
-	*reconcile.Checkout
-	resolved string          // the full ID of the revision; empty: not known here
-	asked    map[string]bool // which commits contain it
-}
 
 var commitForm = regexp.MustCompile(`^[0-9a-f]{4,40}$`)
 
@@ -73,12 +65,6 @@ func (l *lookout) revisionAt(ctx context.Context, f FactoryItem) (verdict, error
 	}
 
 	return l.attempted(f), nil
-}
-
-// attempt is an attempt to apply a definition.
-type attempt struct {
-	Outcome, Revision, Message string
-	CommittedAt                *time.Time `json:"committed_at"`
 }
 
 // attempted returns what the factory's history has of the revision, or else why it is not applied yet.

@@ -1,11 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
 	"millwright/schema/report"
@@ -94,100 +96,51 @@ not check everything.`,
 	return cmd
 }
 
-// validation is one run of validate.
-type validation struct {
-	Streams
-	checker
-	targets    []target
-	secrets    string // a file; none when empty
-	fix, watch bool
-}
-
-// once checks, prints, and returns the report with an error that holds the exit status.
-func (v *validation) once(ctx context.Context) (*report.Report, error) {
-	began := time.Now()
-	rep, err := v.judge(ctx)
+// watching checks, and again whenever what it looked at changes, until ctx ends. It ends with the status
+// of the last check.
+func (v *validation) watching(ctx context.Context) error {
+	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, err
+		return couldNotCheck(fmt.Errorf("watching for changes: %w", err))
 	}
-	return rep, v.print(rep, time.Since(began))
-}
+	defer w.Close()
 
-// judge checks, after it has mended what it may.
-func (v *validation) judge(ctx context.Context) (*report.Report, error) {
-	v.known = nil
-	if v.secrets != "" {
-		var err error
-		if v.known, err = readSecrets(v.secrets); err != nil {
-			return nil, err
-		}
-	}
-
-	v.noting = v.watch
-	fixed := 0
-	for range maxFixes {
-		rep, err := v.check(ctx)
-		if err != nil || !v.fix {
-			return rep, err
+	fmt.Fprintln(v.Err, "watching for changes; Ctrl-C ends it")
+	var last [sha256.Size]byte
+	var status error
+	first := true
+	for {
+		began := time.Now()
+		rep, err := v.judge(ctx)
+		if ctx.Err() != nil {
+			return status
 		}
 
-		n, err := v.mend()
-		if err != nil {
-			return nil, err
+		var e *Exit
+		switch {
+		case err != nil && (first || !errors.As(err, &e)):
+			return err
+		case err != nil: // such as a file of secrets that is being edited
+			if status = err; e.err != nil {
+				fmt.Fprintf(v.Err, "%s\n", e.err)
+			}
+			last = [sha256.Size]byte{}
+		default:
+			if mark := v.mark(); first || mark != last {
+				if last = mark; !first {
+					fmt.Fprintf(v.Err, "--- %s\n", began.Format(time.TimeOnly))
+				}
+
+				status = v.print(rep, time.Since(began))
+				first = false
+			}
 		}
 
-		fixed += n
-		if rep.Fixed = fixed; n == 0 {
-			return rep, nil
+		if v.follow(w) {
+			continue // something may have changed before its directory was watched
+		}
+		if !v.changed(ctx, w) {
+			return status
 		}
 	}
-
-	rep, err := v.check(ctx)
-	if err == nil {
-		rep.Fixed = fixed
-	}
-
-	return rep, err
-}
-
-// print writes the report to every target, and to standard error how long it took, with the summary where
-// standard output has no text.
-func (v *validation) print(rep *report.Report, took time.Duration) error {
-	err := v.write(v.targets, func(format string, color bool) ([]byte, error) {
-		rep.Color = color
-		var b bytes.Buffer
-		err := report.Write(&b, format, rep)
-		return b.Bytes(), err
-	})
-	if err != nil {
-		return err
-	}
-
-	line := ""
-	if !v.speaks() {
-		line = rep.Summary() + "; "
-		for _, n := range rep.Notices {
-			fmt.Fprintf(v.Err, "note: %s\n", clean(n))
-		}
-	}
-
-	fmt.Fprintf(v.Err, "%stook %s\n", line, took.Round(100*time.Microsecond))
-	switch rep.Outcome() {
-	case report.Good:
-		return nil
-	case report.Bad:
-		return &Exit{ExitProblem, nil}
-	}
-
-	return &Exit{ExitUnreachable, nil}
-}
-
-// speaks reports whether standard output gets text for people.
-func (v *validation) speaks() bool {
-	for _, t := range v.targets {
-		if t.stdout() && t.format == "text" {
-			return true
-		}
-	}
-	return false
 }

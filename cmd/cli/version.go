@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -46,12 +45,4 @@ func versionLine() string {
 		runtime.GOOS,
 		runtime.GOARCH,
 	)
-}
-
-// EnvOr returns the environment variable, or fallback where it is unset or empty.
-func EnvOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
 }

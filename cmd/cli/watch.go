@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,55 +18,6 @@ const (
 	// none.
 	lookAnyway = 2 * time.Second
 )
-
-// watching checks, and again whenever what it looked at changes, until ctx ends. It ends with the status
-// of the last check.
-func (v *validation) watching(ctx context.Context) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return couldNotCheck(fmt.Errorf("watching for changes: %w", err))
-	}
-	defer w.Close()
-
-	fmt.Fprintln(v.Err, "watching for changes; Ctrl-C ends it")
-	var last [sha256.Size]byte
-	var status error
-	first := true
-	for {
-		began := time.Now()
-		rep, err := v.judge(ctx)
-		if ctx.Err() != nil {
-			return status
-		}
-
-		var e *Exit
-		switch {
-		case err != nil && (first || !errors.As(err, &e)):
-			return err
-		case err != nil: // such as a file of secrets that is being edited
-			if status = err; e.err != nil {
-				fmt.Fprintf(v.Err, "%s\n", e.err)
-			}
-			last = [sha256.Size]byte{}
-		default:
-			if mark := v.mark(); first || mark != last {
-				if last = mark; !first {
-					fmt.Fprintf(v.Err, "--- %s\n", began.Format(time.TimeOnly))
-				}
-
-				status = v.print(rep, time.Since(began))
-				first = false
-			}
-		}
-
-		if v.follow(w) {
-			continue // something may have changed before its directory was watched
-		}
-		if !v.changed(ctx, w) {
-			return status
-		}
-	}
-}
 
 // mark is a hash of all that the last check looked at.
 func (v *validation) mark() [sha256.Size]byte {

@@ -12,36 +12,6 @@ import (
 	"millwright/signature"
 )
 
-func newWebhook(s Streams) *cobra.Command {
-	var c Client
-	cmd := &cobra.Command{
-		Use:        "webhook",
-		SuggestFor: []string{"deliveries", "listen", "replay", "send", "uids"},
-		Short:      "List and edit webhooks, read their deliveries, and send to them",
-		Args:       noCommand,
-		RunE:       help,
-	}
-
-	addClientFlags(cmd, &c, true)
-	cmd.AddCommand(
-		webhookList(s, &c),
-		webhookShow(s, &c),
-		webhookDeliveries(s, &c),
-		webhookReplay(s, &c),
-		webhookCreate(s, &c),
-		webhookUpdate(s, &c),
-		webhookRotate(s, &c),
-		webhookDelete(s, &c),
-		webhookListen(s, &c),
-		webhookSend(s),
-		webhookExplain(s),
-		webhookSchemes(s),
-		webhookUIDs(s, &c),
-	)
-
-	return cmd
-}
-
 // deliveryOutcomes are what may become of a delivery.
 var deliveryOutcomes = []string{
 	"accepted",
@@ -50,60 +20,6 @@ var deliveryOutcomes = []string{
 	"rejected_auth",
 	"rejected_invalid_json",
 	"rejected_too_large",
-}
-
-// webhookItem is what the program shows of a webhook.
-type webhookItem struct {
-	webhookRef
-	SecretName       string `json:"secret_name"`
-	SecretVersion    int64  `json:"secret_version"`
-	SecretStale      bool   `json:"secret_stale"`
-	SecretPending    bool   `json:"secret_pending"`
-	DeliveryIDHeader string `json:"delivery_id_header"`
-	Enabled          bool
-	CreatedAt        string  `json:"created_at"`
-	DeletedAt        *string `json:"deleted_at"`
-	File             string
-	Counts           map[string]int64
-	Registration     *registrationItem
-}
-
-// registrationItem is what the program shows of a webhook at a forge.
-type registrationItem struct {
-	Repository, State, Reason string
-	Events                    []string
-}
-
-// String returns one line; empty for nil.
-func (r *registrationItem) String() string {
-	if r == nil {
-		return ""
-	}
-
-	text := fmt.Sprintf("%s at %s: %s", r.State, r.Repository, strings.Join(r.Events, ", "))
-	if r.Reason != "" {
-		text += " (" + r.Reason + ")"
-	}
-	return text
-}
-
-func (w webhookItem) mode() string {
-	if w.SignatureScheme != "" {
-		return w.SignatureScheme
-	}
-	return w.AuthMode
-}
-
-func (w webhookItem) standing() string {
-	switch {
-	case w.DeletedAt != nil:
-		return "deleted"
-	case !w.Enabled:
-		return "disabled"
-	case w.SecretStale:
-		return "enabled, secret waits for the next apply"
-	}
-	return "enabled"
 }
 
 func webhookList(s Streams, c *Client) *cobra.Command {

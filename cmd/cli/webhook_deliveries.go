@@ -139,6 +139,7 @@ type deliveryItem struct {
 	Automations []struct {
 		AutomationID  string `json:"automation_id"`
 		Name, Verdict string
+		NoKey         []string `json:"no_key"`
 		Triggers      []struct {
 			Provider, Event string
 			Explanation     schema.Explanation
@@ -235,6 +236,9 @@ func (d deliveryItem) print(w io.Writer) error {
 			"disabled":    "is disabled",
 			"unknown":     "unknown: the payload is not kept",
 		}[a.Verdict])
+		for _, reason := range a.NoKey {
+			line("  no key", reason)
+		}
 		for _, t := range a.Triggers {
 			verdict := "matches"
 			if !t.Explanation.Matched {

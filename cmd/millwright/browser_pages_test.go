@@ -19,7 +19,7 @@ import (
 const axeVariable = "MILLWRIGHT_TEST_AXE"
 
 var (
-	screenshots = flag.String("screenshots", "", "write the README's screenshots to this `directory`")
+	screenshots = flag.String("screenshots", "", "write the screenshots of the documents to this `directory`")
 	only        = flag.String("pages", "", "look only at pages whose names match this `pattern`")
 	look        = flag.String("look", "", "write a screenshot of every page, in every form, to this `directory`")
 )
@@ -42,6 +42,9 @@ func (w *browserWorld) pages() map[string]string {
 		"filter": acme + "/filter?automation=triage-failed-build&delivery=" + w.delivery.UID,
 		"files":  ops + "/files", "file": ops + "/files/edit?path=automations%2Fpage%2Fautomation.md", "file-new": ops + "/files/edit",
 		"runs": "/runs", "run-new": "/runs/new", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "run-followed": "/runs/" + w.talked, "run-changed": "/runs/" + w.changed, "run-asks": "/runs/" + w.asks, "secrets": "/secrets", "keys": "/keys",
+		"automation-edit": ops + "/automations/page/edit", "automation-edit-long": ops + "/automations/" + longName + "/edit",
+		"notifications": acme + "/notifications", "notifications-none": ops + "/notifications", "event": acme + "/notifications/events/" + w.event,
+		"rollback": ops + "/rollback?revision=r4", "audit": "/audit", "audit-none": "/audit?actor=nobody", "workers": "/workers",
 		"not-found": "/no/such/page",
 	}
 }
@@ -192,9 +195,11 @@ func TestScreenshots(t *testing.T) {
 	w := newBrowserWorld(t, "8080")
 	b := newTab(t, w)
 	b.signIn()
-	for name, scheme := range map[string]string{"overview": "light", "delivery": "light", "run": "dark"} {
-		b.screen(1280, 860, scheme)
-		b.open(w.pages()[name])
+	for name, shot := range map[string]struct{ page, scheme string }{
+		"overview": {"overview", "light"}, "delivery": {"delivery", "light"}, "run": {"run-changed", "dark"},
+	} {
+		b.screen(1280, 860, shot.scheme)
+		b.open(w.pages()[shot.page])
 		b.photograph(filepath.Join(*screenshots, name+".png"), false)
 	}
 }

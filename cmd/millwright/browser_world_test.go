@@ -24,6 +24,8 @@ import (
 	"millwright/cmd/cli"
 	"millwright/reconcile/plan"
 	"millwright/state"
+	"millwright/state/events"
+	"millwright/state/outputs"
 	"millwright/state/statetest"
 )
 
@@ -42,6 +44,7 @@ type browserWorld struct {
 	run, talked       string
 	changed           string // a run that left changes
 	asks              string // a run whose agent waits for an answer
+	event             string // that a notification of acme has
 	pipe              string // from which the harness named tells has its words
 	alerts            string // secret of the webhook alerts of ops
 }
@@ -118,6 +121,9 @@ func (w *browserWorld) furnish() {
 	_, err := w.store.Bootstrap(ctx, browserKey)
 	w.must(err)
 	began := time.Now().Add(-23 * time.Hour)
+	w.must(cli.WriteNew(filepath.Join(w.dir, "acme/notifications/chat.yaml"), []byte("url: https://chat.invalid/hooks/builds\nsecretName: CHAT_SECRET\nevents: [run.failed]\n")))
+	_, err = w.store.SetSecret(ctx, "CHAT_SECRET", []byte("whsec_"+base64.StdEncoding.EncodeToString(statetest.MasterKey())))
+	w.must(err)
 	w.acme = w.apply("acme", state.Source{Kind: "dir", Path: filepath.Join(w.dir, "acme")}, began)
 	for name, content := range map[string]string{
 		"webhooks/store.yaml":              "authMode: signature\nsignatureScheme: sentry\nsecretName: SENTRY_SECRET\n",
@@ -252,11 +258,14 @@ func (w *browserWorld) day(began time.Time) {
 		}
 	}
 	w.talk()
-	w.change()
+	w.change(cur)
 	w.ask()
 	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
 	w.must(err)
 	w.refused, w.other = rejected[0], all[len(all)-1]
+	told, err := w.store.Events().List(ctx, w.acme, events.Filter{}, "", 1)
+	w.must(err)
+	w.event = told[0].UID
 }
 
 func (w *browserWorld) newRun(cur state.Current, hook state.Webhook, delivery string, at time.Time) state.NewRun {
@@ -340,13 +349,14 @@ func (w *browserWorld) talk() {
 	w.execute(r.ID, state.Result{State: state.RunSucceeded, Messages: []state.Message{{Role: state.RoleAssistant, Content: []state.Block{answer}, At: time.Now()}}})
 }
 
-// change makes a run that left changes, files and links.
-func (w *browserWorld) change() {
+// change makes a run that left changes, files, links and outputs.
+func (w *browserWorld) change(cur state.Current) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	r, err := w.store.CreateRun(ctx, state.NewRun{
-		Title: "Repair the failing test", Prompt: "Repair the failing test.", Source: "API",
-		Creator: state.Creator{Type: "service_account", UID: "key_1", DisplayName: "Ada"},
+		Title: "Repair the failing test", Prompt: "Repair the failing test.", Source: "API", FactoryUID: w.acme,
+		AutomationUID: cur.UIDs[state.ResourceKey("automation", "triage-failed-build")],
+		Creator:       state.Creator{Type: "service_account", UID: "key_1", DisplayName: "Ada"},
 	}, nil, state.Idempotency{})
 	w.must(err)
 	w.changed = r.ID
@@ -367,12 +377,38 @@ func (w *browserWorld) change() {
 	}
 	_, err = w.store.FinishRun(ctx, c, state.Result{State: state.RunSucceeded, Messages: []state.Message{{
 		Role: state.RoleAssistant, Content: []state.Block{state.Text("The test has the new name of the key.")}, At: time.Now(),
-	}}})
+	}}, Outputs: performed(r.ID)})
 	w.must(err)
 	w.must(w.store.PutLink(ctx, r.ID, state.Artifact{
-		Type: state.ArtifactPullRequest, Repository: "acme/app", Path: "https://git.example.com/acme/app/pulls/41",
+		Type: state.ArtifactPullRequest, Repository: "acme/app", Path: pullAddress,
 		Facts: state.ArtifactFacts{Branch: "agent/repair", Status: "open"},
 	}))
+}
+
+const pullAddress = "https://git.example.com/acme/app/pulls/41"
+
+// performed are outputs of a run that the forge has.
+func performed(run string) []outputs.Output {
+	var all []outputs.Output
+	for _, o := range []struct {
+		kind      outputs.Kind
+		body, url string
+	}{
+		{
+			outputs.PullRequest, `{"repository": {"owner": "acme", "name": "app"}, "title": "Use the new name of the key",
+				"branch": "agent/triage-failed-build/` + run[:8] + `", "draft": true}`, pullAddress,
+		},
+		{
+			outputs.Comment, `{"repository": {"owner": "acme", "name": "app"}, "number": 40,
+				"body": "The pull request repairs the test."}`, "https://git.example.com/acme/app/issues/40#comment-7",
+		},
+		{outputs.Label, `{"repository": {"owner": "acme", "name": "app"}, "number": 40, "add": ["triaged"]}`, ""},
+	} {
+		all = append(all, outputs.Output{
+			UID: state.NewID(state.PrefixOutput), Kind: o.kind, State: outputs.Done, Body: json.RawMessage(o.body), URL: o.url,
+		})
+	}
+	return all
 }
 
 // ask makes a run whose agent got a part of its configuration, used a model, and waits for an answer.
@@ -417,10 +453,10 @@ const changesPatch = `diff --git a/cache/session_test.go b/cache/session_test.go
 index 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644
 --- a/cache/session_test.go
 +++ b/cache/session_test.go
-@@ -38,8 +38,9 @@ func TestSession(t *testing.T) {
+@@ -38,7 +38,8 @@ func TestSession(t *testing.T) {
  	s := Open(t.TempDir())
  	defer s.Close()
-
+ 	count := 0
 -	key := s.Put("one", cache.Key{Tenant: "acme", Name: "a name that is long enough to take more than one line on a telephone"})
 +	id := s.Put("one", cache.ID{Tenant: "acme", Name: "a name that is long enough to take more than one line on a telephone"})
 +	t.Logf("the session has the ID %s", id)

@@ -63,9 +63,19 @@ type manifests struct {
 
 func readManifests(t *testing.T) manifests {
 	t.Helper()
-	m := manifests{pods: map[string]core.PodTemplateSpec{}}
+	texts := map[string][]byte{}
 	for _, file := range []string{"namespace.yaml", "server.yaml", "worker.yaml", "network.yaml"} {
-		for _, doc := range bytes.Split(deployed(t, "kubernetes/"+file), []byte("\n---\n")) {
+		texts[file] = deployed(t, "kubernetes/"+file)
+	}
+	return decodeManifests(t, texts)
+}
+
+// decodeManifests decodes manifests strictly with the API's types, and refuses kinds that it does not know.
+func decodeManifests(t *testing.T, texts map[string][]byte) manifests {
+	t.Helper()
+	m := manifests{pods: map[string]core.PodTemplateSpec{}}
+	for file, text := range texts {
+		for _, doc := range bytes.Split(text, []byte("\n---\n")) {
 			var any unstructured.Unstructured
 			if err := yaml.Unmarshal(doc, &any.Object); err != nil {
 				t.Fatalf("%s: %v", file, err)
@@ -73,6 +83,8 @@ func readManifests(t *testing.T) manifests {
 			switch any.GetAPIVersion() + " " + any.GetKind() {
 			case "v1 Namespace":
 				strict[core.Namespace](t, doc)
+			case "v1 ConfigMap":
+				strict[core.ConfigMap](t, doc)
 			case "apps/v1 StatefulSet":
 				s := strict[apps.StatefulSet](t, doc)
 				if !reflect.DeepEqual(s.Spec.Selector.MatchLabels, s.Spec.Template.Labels) {

@@ -23,9 +23,11 @@ import (
 	"millwright/state/statetest"
 )
 
-// storyAgent is an agent that mends a shell script, tests it, and asks for outputs. It does the same in each
-// execution, on what it finds.
-const storyAgent = `set -eu
+// storyAgent stands for the program of the preset claude: it mends a shell script, tests it, and asks for outputs. It
+// does the same in each execution, on what it finds.
+const storyAgent = `#!/bin/sh
+set -eu
+echo '{"type":"system","subtype":"init","session_id":"story","model":"scripted"}'
 echo 'echo $(($1 + $2))' > add.sh
 if grep -q README "$MILLWRIGHT_DIR/prompt.md"; then
   echo "It adds." >> README.md
@@ -36,6 +38,8 @@ else
 fi
 sh test.sh
 git -c user.name=Agent -c user.email=agent@example.com commit -qam "Add, and do not subtract"
+echo '{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"The script adds, and its test passes."}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"story"}'
 `
 
 // forgeWorld is a server whose factory is in git on a Gitea, with a repository that has a failing test.
@@ -61,7 +65,7 @@ publicUrl: http://127.0.0.1:%s
 workers: 2
 harness: script
 harnesses:
-  script: { command: [sh, %s], sameUser: true }
+  script: { preset: claude, program: %s, sameUser: true }
 forges:
   acme: { kind: gitea, url: %s, tokenSecret: GITEA_TOKEN }
 factories:
@@ -73,6 +77,9 @@ factories:
 		if err := cli.WriteNew(filepath.Join(w.dir, name), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Chmod(filepath.Join(w.dir, "agent.sh"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return w
 }
@@ -291,16 +298,7 @@ func TestAcceptanceForgeStory(t *testing.T) {
 		t.Errorf("labels %+v, %v", got.Labels, err)
 	}
 
-	w.cli("", "run", "followup", run.RunID, "Tell it in the README")
-	statetest.Until(t, "the follow-up", func() bool {
-		pulls, _, err := w.gitea.API().ListRepoPullRequests("acme", "shop", gitea.ListPullRequestsOptions{})
-		if err != nil || len(pulls) != 1 {
-			return false
-		}
-		list, _, err := w.gitea.API().ListPullRequestCommits("acme", "shop", pulls[0].Index, gitea.ListPullRequestCommitsOptions{})
-		return err == nil && len(list) == 2
-	})
-	statetest.Until(t, "the outputs of the follow-up", func() bool { return w.settled(1) })
+	w.followUp(run)
 	w.shown(1, 2)
 	if n := len(w.runs()); n != 1 {
 		t.Errorf("what the server did started %d runs", n-1)
@@ -310,6 +308,23 @@ func TestAcceptanceForgeStory(t *testing.T) {
 	}
 
 	w.killed(p)
+}
+
+// followUp asks a run for more, and waits for its second commit in the pull request.
+func (w *forgeWorld) followUp(run storyRun) {
+	w.t.Helper()
+	w.cli("", "run", "followup", run.RunID, "Tell it in the README")
+
+	statetest.Until(w.t, "the follow-up", func() bool {
+		api := w.gitea.API()
+		pulls, _, err := api.ListRepoPullRequests("acme", "shop", gitea.ListPullRequestsOptions{})
+		if err != nil || len(pulls) != 1 {
+			return false
+		}
+		list, _, err := api.ListPullRequestCommits("acme", "shop", pulls[0].Index, gitea.ListPullRequestCommitsOptions{})
+		return err == nil && len(list) == 2
+	})
+	statetest.Until(w.t, "the outputs of the follow-up", func() bool { return w.settled(1) })
 }
 
 var demoForge = flag.Bool("demo-forge", false, "play the story of a forge, and serve until Ctrl-C")
@@ -333,7 +348,9 @@ func TestDemoForge(t *testing.T) {
 	fmt.Printf("An issue was opened: %s/acme/shop/issues/%d\n", w.gitea.URL, issue)
 	statetest.Until(t, "the run and its outputs", func() bool { p.alive(t); return w.settled(1) })
 	run := w.runs()[0]
-	fmt.Printf("The run %s: http://127.0.0.1:%s/runs/%s\n\n%s", run.State, w.port, run.RunID, w.cli("", "run", "outputs", run.RunID))
+	fmt.Printf("The run %s: http://127.0.0.1:%s/runs/%s\n", run.State, w.port, run.RunID)
+	w.followUp(run)
+	fmt.Printf("A follow-up added a commit to its pull request.\n\n%s", w.cli("", "run", "outputs", run.RunID))
 	fmt.Printf("\nThe pull request: %s/acme/shop/pulls\nCtrl-C stops all of it.\n", w.gitea.URL)
 	<-stop.Done()
 }

@@ -87,8 +87,8 @@ func dropChecksum(v map[string]any) {
 	}
 }
 
-// TestAcceptanceHelm checks that the chart is well made, and that its defaults are the manifests of
-// deploy/kubernetes.
+// TestAcceptanceHelm checks that the chart is well made, that the API's types decode strictly what it makes, and
+// that its defaults are the manifests of deploy/kubernetes.
 func TestAcceptanceHelm(t *testing.T) {
 	chart := filepath.Join(deployDir, "helm")
 	if out, err := helm(t, "lint", "--strict", chart); err != nil {
@@ -124,6 +124,7 @@ func TestAcceptanceHelm(t *testing.T) {
 			t.Errorf("there is no %q:\n%s", want, one)
 		}
 	}
+	decodeManifests(t, map[string][]byte{"defaults": []byte(rendered), "one server": []byte(one)})
 	for _, not := range []string{"kind: Deployment", "kind: NetworkPolicy"} {
 		if strings.Contains(one, not) {
 			t.Errorf("there is %q", not)

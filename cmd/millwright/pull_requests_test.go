@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +37,7 @@ func newCheckedWorld(t *testing.T) *checkedWorld {
 	hook := "secretName: HOOK\n"
 	w.gitea.Repository("acme", "mill", map[string]string{"README.md": "Mill\n", "def/webhooks/hook.yaml": hook})
 	w.gitea.Repository("acme", "open", map[string]string{"webhooks/hook.yaml": hook})
+	w.gitea.Repository("acme", "told", map[string]string{"webhooks/hook.yaml": hook})
 	private := true
 	if _, _, err := w.gitea.API().EditRepo("acme", "mill", gitea.EditRepoOption{Private: &private}); err != nil {
 		t.Fatal(err)
@@ -52,11 +55,14 @@ factories:
   - name: open
     repositories: []
     source: { git: { url: %[2]s/acme/open.git, interval: 300ms } }
+  - name: told
+    repositories: []
+    source: { git: { url: %[2]s/acme/told.git, interval: 1h, pushSecret: PUSH, pushScheme: gitea } }
 `, w.port, w.gitea.URL)
 	if err := cli.WriteNew(filepath.Join(w.dir, "millwright.yaml"), []byte(settings)); err != nil {
 		t.Fatal(err)
 	}
-	for _, repo := range []string{"mill", "open"} {
+	for _, repo := range []string{"mill", "open", "told"} {
 		w.clones[repo] = t.TempDir()
 		forgetest.Git(t, w.clones[repo], "clone", "--quiet", w.gitea.Remote("acme", repo), ".")
 	}
@@ -229,6 +235,8 @@ func TestAcceptancePullRequests(t *testing.T) {
 		"closed and opened":  func() { w.closed(numbers[8]) },
 		"many files":         w.manyFiles,
 		"strangers":          w.strangers,
+		"told by a webhook":  w.told,
+		"all in one comment": w.whole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -320,6 +328,77 @@ func (w *checkedWorld) manyFiles() {
 	number := w.pull("mill", "many")
 	w.shows("mill", head, "success would be applied: 1 to create")
 	w.says("mill", number, "`last`")
+}
+
+// whole opens a pull request whose comment has UIDs, secrets and a backtest.
+func (w *checkedWorld) whole() {
+	var hooks struct {
+		Webhooks []struct {
+			UID        string `json:"uid"`
+			IngressURL string `json:"ingress_url"`
+		}
+	}
+	list := w.cli("", "webhook", "list", "--factory", "mill", "-o", "json")
+	if err := json.Unmarshal([]byte(list), &hooks); err != nil || len(hooks.Webhooks) != 1 {
+		w.t.Fatalf("webhooks %s, %v", list, err)
+	}
+	hook := hooks.Webhooks[0]
+	request, err := http.NewRequest(http.MethodPost, hook.IngressURL, strings.NewReader(`{"status": "failed"}`))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer h00k-of-the-story")
+	res, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		w.t.Fatalf("the delivery got %d", res.StatusCode)
+	}
+
+	head := w.commit("mill", "whole", "origin", map[string]string{
+		"def/webhooks/added.yaml": "secretName: HOOK\n",
+		"def/automations/look/automation.md": "---\ntriggers:\n  - provider: webhook\n    event: received\n" +
+			"    filter: {webhook_ids: [" + hook.UID + "], payload: {status: [failed]}}\n---\nLook.\n",
+	})
+	number := w.pull("mill", "whole")
+	w.shows("mill", head, "success would be applied: 2 to create")
+	w.cli("h00k-of-another-day", "secret", "set", "HOOK")
+	comment := w.says("mill", number, "Secrets whose new values would be used")
+	for _, want := range []string{
+		"**UIDs of new webhooks**", "| `added` | `wh_", "**Backtest of changed triggers**", "| `look` |", "| `HOOK` | `hook` |",
+	} {
+		if !strings.Contains(comment.Body, want) {
+			w.t.Errorf("the comment lacks %s:\n%s", want, comment.Body)
+		}
+	}
+}
+
+// told opens a pull request of a repository that the server looks at each hour, and pushes to it. The forge's
+// webhook wakes it.
+func (w *checkedWorld) told() {
+	w.cli("pushed", "secret", "set", "PUSH")
+	var all struct {
+		Factories []struct{ UID, Name string }
+	}
+	c := cli.Client{Server: "http://127.0.0.1:" + w.port, Key: crashKey, HTTP: http.DefaultClient}
+	if err := c.Get(w.t.Context(), "/factory", &all); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range all.Factories {
+		if f.Name == "told" {
+			address := "http://127.0.0.1:" + w.port + "/api/v1/factory/" + f.UID + "/push"
+			w.gitea.Webhook("acme", "told", address, "pushed", "push", "pull_request")
+		}
+	}
+
+	head := w.commit("told", "first", "origin", map[string]string{"webhooks/first.yaml": "secretName: HOOK\n"})
+	number := w.pull("told", "first")
+	w.shows("told", head, "success would be applied: 1 to create")
+	head = w.commit("told", "first", "origin", map[string]string{"webhooks/second.yaml": "secretName: HOOK\n"})
+	w.shows("told", head, "success would be applied: 1 to create")
+	w.says("told", number, "`second`")
 }
 
 // strangers opens a pull request from a fork of the public repository, with hostile text in every name.

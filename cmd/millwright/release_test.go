@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -39,9 +42,10 @@ func snapshot(t *testing.T) string {
 		t.Fatal(err)
 	}
 
+	t.Log("not signed: a signature needs the identity of a workflow")
 	for _, args := range [][]string{
 		{"check", "--config", filepath.Join(source, ".goreleaser.yaml")},
-		{"release", "--snapshot", "--clean", "--skip=sign,sbom", "--config", file},
+		{"release", "--snapshot", "--clean", "--skip=sign", "--config", file},
 	} {
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Dir = source
@@ -53,7 +57,7 @@ func snapshot(t *testing.T) string {
 	return filepath.Join(dist, "dist")
 }
 
-// TestAcceptanceRelease builds a snapshot of a release, looks into its archive, and installs its package in a
+// TestAcceptanceRelease builds a snapshot of a release, looks into its archive and its SBOM, and installs its package in a
 // clean Debian.
 func TestAcceptanceRelease(t *testing.T) {
 	dist := snapshot(t)
@@ -89,12 +93,49 @@ func TestAcceptanceRelease(t *testing.T) {
 	}
 
 	sums, err := os.ReadFile(only("checksums.txt"))
-	if err != nil || len(regexp.MustCompile(`(?m)^[0-9a-f]{64}  \S+\.(tar\.gz|deb|rpm)$`).FindAll(sums, -1)) != 3 {
+	if err != nil || len(regexp.MustCompile(`(?m)^[0-9a-f]{64}  \S+\.(tar\.gz|deb|rpm|cdx\.json)$`).FindAll(sums, -1)) != 4 {
 		t.Errorf("checksums: %v\n%s", err, sums)
 	}
 
+	t.Run("sbom", func(t *testing.T) { readSBOM(t, only("*.cdx.json"), binary) })
 	t.Run("debian", func(t *testing.T) { installDebian(t, only("*.deb")) })
 	t.Run("rpm", func(t *testing.T) { readRPM(t, only("*.rpm")) })
+	t.Run("rpm installed", func(t *testing.T) { installRPM(t, only("*.rpm")) })
+}
+
+// readSBOM compares the components of an SBOM with the modules that a program was built from.
+func readSBOM(t *testing.T, file, program string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sbom struct {
+		Format     string `json:"bomFormat"`
+		Components []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(text, &sbom); err != nil || sbom.Format != "CycloneDX" {
+		t.Fatalf("format %q: %v", sbom.Format, err)
+	}
+	listed := map[string]string{}
+	for _, c := range sbom.Components {
+		listed[c.Name] = c.Version
+		if !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@"+c.Version) {
+			t.Errorf("%s %s has the address %q", c.Name, c.Version, c.PURL)
+		}
+	}
+
+	build, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(build.Deps) == 0 || len(listed) != len(build.Deps) {
+		t.Errorf("%d components of %d modules", len(listed), len(build.Deps))
+	}
+	for _, module := range build.Deps {
+		if listed[module.Path] != module.Version {
+			t.Errorf("%s is listed as %q, want %q", module.Path, listed[module.Path], module.Version)
+		}
+	}
 }
 
 // debianStory installs, changes, upgrades, removes and purges the package.
@@ -130,7 +171,9 @@ test ! -e /etc/millwright -a ! -e /var/lib/millwright
 echo story told
 `
 
-func installDebian(t *testing.T, deb string) {
+// debian unpacks a clean Debian, and returns its directory.
+func debian(t *testing.T) string {
+	t.Helper()
 	archive := os.Getenv("MILLWRIGHT_TEST_DEBIAN")
 	if archive == "" {
 		t.Skip("MILLWRIGHT_TEST_DEBIAN is not set: .ci/debian sets it")
@@ -140,7 +183,11 @@ func installDebian(t *testing.T, deb string) {
 	if out, err := exec.Command("tar", "-C", root, "-xpf", archive).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return root
+}
 
+func installDebian(t *testing.T, deb string) {
+	root := debian(t)
 	text, err := os.ReadFile(deb)
 	err = errors.Join(err,
 		os.WriteFile(filepath.Join(root, "millwright.deb"), text, 0o644),
@@ -153,6 +200,38 @@ func installDebian(t *testing.T, deb string) {
 	if err != nil || !bytes.Contains(out, []byte("story told")) {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// installRPM installs the other package into a root, runs the program there, and removes the package. The
+// root is a Debian, so rpm resolves no dependencies.
+func installRPM(t *testing.T, file string) {
+	rpm, chroot := statetest.Program(t, "rpm"), statetest.Program(t, "chroot")
+	root := debian(t)
+	run := func(program string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", filepath.Base(program), args, err, out)
+		}
+	}
+	inside := func(script string) { t.Helper(); run(chroot, root, "/bin/sh", "-euxc", script) }
+
+	run(rpm, "--root", root, "--initdb")
+	run(rpm, "--root", root, "--nodeps", "--nosignature", "--install", file)
+	inside(`millwright version
+test -f /usr/lib/systemd/system/millwright.service -a -f /etc/millwright/millwright.yaml
+test -f /usr/share/man/man1/millwright-serve.1.gz -a -f /usr/share/bash-completion/completions/millwright
+test "$(stat -c '%U %a' /var/lib/millwright)" = 'millwright 700'
+touch /var/lib/millwright/state.db
+echo '# mine' >> /etc/millwright/millwright.yaml`)
+
+	run(rpm, "--root", root, "--nodeps", "--nosignature", "--upgrade", "--replacepkgs", file)
+	inside(`grep -q '^# mine$' /etc/millwright/millwright.yaml`)
+
+	run(rpm, "--root", root, "--nodeps", "--erase", "millwright")
+	inside(`test ! -e /usr/bin/millwright -a ! -e /usr/lib/systemd/system/millwright.service
+test -f /var/lib/millwright/state.db -a -f /etc/millwright/millwright.yaml.rpmsave`)
 }
 
 // readRPM checks what the other package says of itself.
@@ -175,17 +254,58 @@ func readRPM(t *testing.T, file string) {
 	}
 }
 
-// TestAcceptanceSystems builds the program for systems that the tests do not run on.
+// TestAcceptanceSystems builds and vets the program for systems that the tests do not run on.
 func TestAcceptanceSystems(t *testing.T) {
 	for _, system := range []string{"windows/amd64", "darwin/arm64"} {
 		t.Run(system, func(t *testing.T) {
 			goos, goarch, _ := strings.Cut(system, "/")
-			cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(t.TempDir(), "millwright"), ".")
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
+			for _, args := range [][]string{
+				{"build", "-o", filepath.Join(t.TempDir(), "millwright"), "."},
+				{"vet", "../cli", "../settings", "../../schema/language"},
+			} {
+				cmd := exec.CommandContext(t.Context(), "go", args...)
+				cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("go %s: %v\n%s", args[0], err, out)
+				}
 			}
 		})
+	}
+}
+
+// TestAcceptanceReproducible builds the program of a release from two copies of its source, the second with
+// an empty build cache: the bytes are the same.
+func TestAcceptanceReproducible(t *testing.T) {
+	var sums [2][sha256.Size]byte
+	for i := range sums {
+		source := filepath.Join(t.TempDir(), strings.Repeat("deep/", 3*i), "source")
+		cmd := exec.CommandContext(t.Context(), "git", "checkout-index", "--all", "--prefix="+source+"/")
+		cmd.Dir = filepath.Join("..", "..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+
+		program := filepath.Join(t.TempDir(), "millwright")
+		cmd = exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false",
+			"-ldflags", "-s -w -buildid= -X millwright/cmd/cli.version=1.2.3", "-o", program, "./cmd/millwright")
+		cmd.Dir = source
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if i > 0 {
+			cmd.Env = append(cmd.Env, "GOCACHE="+t.TempDir())
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[i] = sha256.Sum256(text)
+	}
+
+	if sums[0] != sums[1] {
+		t.Errorf("two builds differ: %x, %x", sums[0], sums[1])
 	}
 }
 

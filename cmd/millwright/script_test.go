@@ -78,6 +78,7 @@ func scriptParams(dir string) testscript.Params {
 			if err != nil {
 				return err
 			}
+			env.Values[signInKey] = &signIn{}
 			env.Setenv("PORT", port)
 			env.Setenv("MILLWRIGHT_LISTEN", "127.0.0.1:"+port)
 			env.Setenv("MILLWRIGHT_SERVER", "http://127.0.0.1:"+port)
@@ -110,7 +111,9 @@ func scriptParams(dir string) testscript.Params {
 			"exits":      cmdExits,
 			"sign":       cmdSign,
 			"receiver":   cmdReceiver,
+			"forge":      cmdForge,
 			"issuer":     cmdIssuer,
+			"visit":      cmdVisit,
 		},
 	}
 }

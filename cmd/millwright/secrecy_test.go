@@ -28,6 +28,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"millwright/cmd/cli"
+	"millwright/schema/agefile"
 	"millwright/signature"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -155,7 +156,7 @@ func newSecretWorld(t *testing.T, dsn string) *secretWorld {
 		}
 	})
 	settings := "listen: 127.0.0.1:" + port + "\nworkers: 4\nlimits: {deliveriesPerMinute: -1}\notlpEndpoint: " + receiver.URL +
-		"\nharnesses:\n  env: {command: [sh, -c, 'env; cat; echo error: $TOKEN >&2'], sameUser: true}\nfactories:\n"
+		"\nharnesses:\n  env: {command: [sh, -c, 'env; cat; echo error: $TOKEN $OWN >&2; test $OWN'], sameUser: true}\nfactories:\n"
 	for i, mode := range modes {
 		factory, name := fmt.Sprintf("f%d", i/hooksOfOne), strings.ReplaceAll(mode, "_", "-")
 		if i%hooksOfOne == 0 {
@@ -319,7 +320,7 @@ func (w *secretWorld) define() {
 	w.api(400, "PUT", "/secrets/S_WRONG", `{"value": "`+canary, nil)
 	w.api(200, "PUT", "/secrets/S_URL_TOKEN", `{"value": "not/safe?`+canary+`"}`, nil) // its webhook is refused
 	var list struct {
-		Factories []struct{ UID, Name string } `json:"factories"`
+		Factories []struct{ UID, Name, Recipient string } `json:"factories"`
 	}
 	statetest.Until(w.t, "the server knows its factories", func() bool {
 		w.api(200, "GET", "/factory", "", &list)
@@ -359,8 +360,19 @@ func (w *secretWorld) define() {
 			}
 		}
 	}
-	// An automation whose harness has a secret among its variables, and prints all of them.
-	err := cli.WriteNew(filepath.Join(w.dir, "f0", "automations", "leaky", "automation.md"), []byte("---\nharness: {type: env}\nsecrets: [TOKEN]\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: ["+
+	// An automation whose harness has secrets of the team and of the definition among its variables, and prints all
+	// of them.
+	first := list.Factories[slices.IndexFunc(list.Factories, func(f struct{ UID, Name, Recipient string }) bool {
+		return f.UID == w.hooks[0].factory
+	})]
+	sealed, err := agefile.Seal(first.Recipient, first.UID, "OWN", []byte("own-"+canary))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cli.WriteNew(filepath.Join(w.dir, "f0", "secrets", "OWN.age"), sealed); err != nil {
+		w.t.Fatal(err)
+	}
+	err = cli.WriteNew(filepath.Join(w.dir, "f0", "automations", "leaky", "automation.md"), []byte("---\nharness: {type: env}\nsecrets: [TOKEN, OWN]\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: ["+
 		w.hooks[0].uid+"]}\n---\nPrint all.\n"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -470,9 +482,15 @@ func (w *secretWorld) ask() {
 		Runs []struct {
 			ID           string `json:"run_id"`
 			Conversation string `json:"conversation_id"`
+			State        string
 		}
 	}
 	w.api(200, "GET", "/agent/runs?limit=500", "", &runs)
+	for _, r := range runs.Runs {
+		if r.State != "SUCCEEDED" { // such as that of leaky without its secrets
+			w.t.Errorf("run %s is %s", r.ID, r.State)
+		}
+	}
 	if len(runs.Runs) == 0 {
 		w.t.Fatal("no run")
 	}

@@ -90,20 +90,14 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 // adminKey writes a new key to file and returns it. If the file exists, from another state in the same
 // directory or an interrupted start, it returns its key.
 func adminKey(file, key string) (string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		have, err := os.ReadFile(file)
-		if err == nil && len(bytes.TrimSpace(have)) < 32 {
-			err = fmt.Errorf("%s holds no key: remove it", file)
-		}
-
-		return string(bytes.TrimSpace(have)), err
+	err := state.WriteNewFile(file, []byte(key+"\n"))
+	if !errors.Is(err, os.ErrExist) {
+		return key, err
 	}
 
-	if err != nil {
-		return "", err
+	have, err := os.ReadFile(file)
+	if err == nil && len(bytes.TrimSpace(have)) < 32 {
+		err = fmt.Errorf("%s holds no key: remove it", file)
 	}
-
-	_, err = f.WriteString(key + "\n")
-	return key, errors.Join(err, f.Sync(), f.Close())
+	return string(bytes.TrimSpace(have)), err
 }

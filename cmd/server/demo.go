@@ -210,9 +210,17 @@ func (d *demo) show(ctx context.Context, at string) error {
 	}
 	fmt.Fprintf(d.Out, "factory: %s\n  three webhooks and three automations, served at %s\n", d.dir, at)
 
-	if err := d.deliver(ctx, at); err != nil {
+	// A factory is reported as applied shortly before its webhooks are served.
+	var delivery string
+	err = d.until(ctx, "the webhook has accepted a delivery", func() (bool, error) {
+		var err error
+		delivery, err = d.deliver(ctx, at)
+		return err == nil, err
+	})
+	if err != nil {
 		return err
 	}
+	fmt.Fprintf(d.Out, "delivery: 202 Accepted, %s\n  a pull request was opened, signed as GitHub signs\n", delivery)
 
 	var run demoRun
 	err = d.until(ctx, "the run has ended", func() (bool, error) {
@@ -253,8 +261,9 @@ func (d *demo) until(ctx context.Context, what string, done func() (bool, error)
 	}
 }
 
-// deliver sends what GitHub sends when a pull request is opened, signed as GitHub signs.
-func (d *demo) deliver(ctx context.Context, at string) error {
+// deliver sends what GitHub sends when a pull request is opened, signed as GitHub signs. It returns the UID of
+// the delivery.
+func (d *demo) deliver(ctx context.Context, at string) (uid string, err error) {
 	body := []byte(cli.DemoPullRequest)
 	mac := hmac.New(sha256.New, []byte(d.factory.Secrets["GITHUB_SECRET"]))
 	mac.Write(body)
@@ -262,14 +271,14 @@ func (d *demo) deliver(ctx context.Context, at string) error {
 	url := at + "/webhooks/w/" + d.factory.UIDs["github"]
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Hub-Signature-256", fmt.Sprintf("sha256=%x", mac.Sum(nil)))
 
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer resp.Body.Close()
 
@@ -277,12 +286,9 @@ func (d *demo) deliver(ctx context.Context, at string) error {
 		DeliveryID string `json:"delivery_id"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusAccepted {
-		return fmt.Errorf("the webhook answered %s to a signed delivery", resp.Status)
+		return "", fmt.Errorf("the webhook answered %s to a signed delivery", resp.Status)
 	}
-
-	fmt.Fprintf(d.Out, "delivery: 202 Accepted, %s\n  a pull request was opened, signed as GitHub signs\n",
-		answer.DeliveryID)
-	return nil
+	return answer.DeliveryID, nil
 }
 
 // openDashboard opens a page that signs in once, where people look at the output, and prints its address.
@@ -294,27 +300,39 @@ func (d *demo) openDashboard(ctx context.Context, at, keyFile string) {
 
 	_, uid := d.srv.adminKey(ctx)
 	link := at + d.srv.links.New(uid, dashboard.LinkLife)
-	fmt.Fprintf(d.Out, "dashboard: %s\n  the link signs in once, within %s; the key is in %s\n",
+	fmt.Fprintf(d.Out, "dashboard: %s\n  the link signs in once, within %s, in any browser; the key is in %s\n",
 		link, dashboard.LinkLife, keyFile)
 	if d.noBrowser {
 		return
 	}
 
-	name, args := browser(link)
-	if err := exec.Command(name, args...).Start(); err != nil {
-		fmt.Fprintln(d.Out, "  no browser was found: open the link yourself")
+	page, err := writeRedirect(d.dir, link)
+	if err == nil {
+		name, args := browser(page)
+		err = exec.Command(name, args...).Start()
+	}
+	if err != nil {
+		fmt.Fprintln(d.Out, "  no browser could be opened: open the link yourself")
 	}
 }
 
+// writeRedirect writes a page that leads to the link, and returns its path. Other users see the arguments of a
+// browser, and not the page.
+func writeRedirect(dir, link string) (path string, err error) {
+	path = filepath.Join(dir, "sign-in.html")
+	page := `<!doctype html><meta http-equiv="refresh" content="0;url=` + link + `"><title>Millwright</title>` + "\n"
+	return path, os.WriteFile(path, []byte(page), 0o600)
+}
+
 // browser returns the command that opens a page.
-func browser(link string) (name string, args []string) {
+func browser(page string) (name string, args []string) {
 	switch {
 	case os.Getenv("BROWSER") != "":
-		return os.Getenv("BROWSER"), []string{link}
+		return os.Getenv("BROWSER"), []string{page}
 	case runtime.GOOS == "darwin":
-		return "open", []string{link}
+		return "open", []string{page}
 	}
-	return "xdg-open", []string{link}
+	return "xdg-open", []string{page}
 }
 
 // printNext prints what to try.

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"millwright/cmd/cli"
 	"millwright/cmd/settings"
 	"millwright/runs/worker"
 )
@@ -21,28 +18,6 @@ func hangUps() (hup <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }
-}
-
-// reload returns a function that reads the settings again, including flags, or nil without a settings file.
-func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error) {
-	if f.config == "" || f.dir != "" || f.git != "" {
-		return nil
-	}
-	return func() (settings.Settings, error) {
-		cfg, err := settings.Read(f.config)
-		if err != nil {
-			return cfg, err
-		}
-
-		if len(cfg.Factories) == 0 {
-			return cfg, cli.Usagef(
-				"%s: factories is missing or empty, which would end every factory: name at least one",
-				f.config,
-			)
-		}
-
-		return f.settings(cmd)
-	}
 }
 
 // reload applies the new settings as far as they can change while the server runs, and names those that

@@ -143,6 +143,28 @@ which finishes what is in flight.`,
 	return cmd
 }
 
+// reload returns a function that reads the settings again, including flags, or nil without a settings file.
+func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error) {
+	if f.config == "" || f.dir != "" || f.git != "" {
+		return nil
+	}
+	return func() (settings.Settings, error) {
+		cfg, err := settings.Read(f.config)
+		if err != nil {
+			return cfg, err
+		}
+
+		if len(cfg.Factories) == 0 {
+			return cfg, cli.Usagef(
+				"%s: factories is missing or empty, which would end every factory: name at least one",
+				f.config,
+			)
+		}
+
+		return f.settings(cmd)
+	}
+}
+
 func envList(name string) []string {
 	if v := os.Getenv(name); v != "" {
 		return strings.Split(v, ",")

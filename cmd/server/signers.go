@@ -60,10 +60,3 @@ func readKeys(setting, path string) ([]byte, error) {
 
 	return text, nil
 }
-
-// keysChanged reports whether the files of trusted keys differ from those that the source was made with, or cannot
-// be read.
-func (n *controller) keysChanged(f settings.Factory) bool {
-	_, keys, err := readSigners(f)
-	return err != nil || !bytes.Equal(keys, n.keys)
-}

@@ -32,6 +32,12 @@ func workerGrace(grace time.Duration) time.Duration {
 	return max(time.Millisecond, min(grace, 2*(grace-5500*time.Millisecond)))
 }
 
+// KeepRun is the internal command by which the program runs itself as a keeper of a run's processes.
+const KeepRun = "keep-run"
+
+// EnterSandbox is the internal command by which the program runs itself inside of the sandbox of a run.
+const EnterSandbox = "enter-sandbox"
+
 // worker returns the configuration of this process's worker.
 func workerConfig(cfg *settings.Settings) worker.Config {
 	u := cfg.HarnessUpdate()

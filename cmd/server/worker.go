@@ -14,12 +14,6 @@ import (
 	"millwright/runs/worker"
 )
 
-// KeepRun is the internal command by which the program runs itself as a keeper of a run's processes.
-const KeepRun = "keep-run"
-
-// EnterSandbox is the internal command by which the program runs itself inside of the sandbox of a run.
-const EnterSandbox = "enter-sandbox"
-
 // NewWorker returns the command that runs workers alone.
 func NewWorker(s cli.Streams) *cobra.Command {
 	var config, natsURL, credentials, harness, name, logFormat, logLevel string

@@ -13,10 +13,74 @@ import (
 	"time"
 
 	"millwright/runs/worker"
+	"millwright/schema"
 )
 
 // DefaultState is the default state of a server.
 const DefaultState = ".millwright/state.db"
+
+// Auth configures who may use the server beside the holders of API keys.
+type Auth struct {
+	OIDC  []OIDC `json:"oidc"`
+	Login *Login `json:"login"`
+}
+
+// Login has people sign in to the dashboard at an OpenID Connect issuer.
+type Login struct {
+	Issuer           string       `json:"issuer"`
+	ClientID         string       `json:"clientId"`
+	ClientSecretFile string       `json:"clientSecretFile"`
+	Scopes           []string     `json:"scopes"`
+	Roles            []PersonRole `json:"roles"`
+}
+
+// PersonRole grants a role to people with a value of a claim.
+type PersonRole struct {
+	Claim     string   `json:"claim"`
+	Value     string   `json:"value"`
+	Role      string   `json:"role"`
+	Factories []string `json:"factories"`
+}
+
+// OIDC grants a role to the ID tokens of an OpenID Connect issuer.
+type OIDC struct {
+	Issuer    string            `json:"issuer"`
+	Audience  string            `json:"audience"`
+	Claims    map[string]string `json:"claims"`
+	Role      string            `json:"role"`
+	Factories []string          `json:"factories"`
+}
+
+// Environment is what runs execute in that name it.
+type Environment struct {
+	DockerImage   string              `json:"dockerImage"`
+	Repositories  []schema.Repository `json:"repositories"`
+	SetupCommands []string            `json:"setupCommands"`
+	Env           map[string]string   `json:"env"`
+	Secrets       []string            `json:"secrets"`
+}
+
+// Forge is a host of repositories.
+type Forge struct {
+	Kind        string `json:"kind"`
+	URL         string `json:"url"`
+	API         string `json:"api"`
+	TokenSecret string `json:"tokenSecret"`
+	Username    string `json:"username"`
+	App         *App   `json:"app"`
+}
+
+// App is a GitHub App.
+type App struct {
+	ID               int    `json:"id"`
+	PrivateKeySecret string `json:"privateKeySecret"`
+}
+
+// Outbound configures what the server sends to receivers that definitions name.
+type Outbound struct {
+	// Allow lists addresses and networks that are not public and that events may be sent to, also by http.
+	Allow []string `json:"allow"`
+}
 
 // Settings are the settings of serve, from the settings file and flags.
 type Settings struct {

@@ -11,29 +11,6 @@ import (
 	"millwright/state"
 )
 
-// Auth configures who may use the server beside the holders of API keys.
-type Auth struct {
-	OIDC  []OIDC `json:"oidc"`
-	Login *Login `json:"login"`
-}
-
-// Login has people sign in to the dashboard at an OpenID Connect issuer.
-type Login struct {
-	Issuer           string       `json:"issuer"`
-	ClientID         string       `json:"clientId"`
-	ClientSecretFile string       `json:"clientSecretFile"`
-	Scopes           []string     `json:"scopes"`
-	Roles            []PersonRole `json:"roles"`
-}
-
-// PersonRole grants a role to people with a value of a claim.
-type PersonRole struct {
-	Claim     string   `json:"claim"`
-	Value     string   `json:"value"`
-	Role      string   `json:"role"`
-	Factories []string `json:"factories"`
-}
-
 // LoginSecret is the variable with the client secret of auth.login, unless a file has it.
 const LoginSecret = "MILLWRIGHT_LOGIN_CLIENT_SECRET"
 
@@ -98,15 +75,6 @@ func (c *checks) login(s *Settings) {
 		}
 		c.limit(at+".factories", r.Factories, s)
 	}
-}
-
-// OIDC grants a role to the ID tokens of an OpenID Connect issuer.
-type OIDC struct {
-	Issuer    string            `json:"issuer"`
-	Audience  string            `json:"audience"`
-	Claims    map[string]string `json:"claims"`
-	Role      string            `json:"role"`
-	Factories []string          `json:"factories"`
 }
 
 // TokenRules returns the rules for ID tokens.

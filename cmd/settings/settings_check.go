@@ -17,24 +17,6 @@ import (
 
 var factoryNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
 
-// settingError is an error of a setting.
-type settingError struct {
-	at  string // its place, as factories[0].name
-	err error
-}
-
-func (e *settingError) Error() string { return e.at + e.err.Error() }
-
-func (e *settingError) Unwrap() error { return e.err }
-
-// checks collects the errors of settings.
-type checks struct{ wrong []*settingError }
-
-// bad notes an error of the setting at a place. The text continues the place.
-func (c *checks) bad(at, format string, args ...any) {
-	c.wrong = append(c.wrong, &settingError{at, fmt.Errorf(format, args...)})
-}
-
 // Check returns all errors of the settings, without opening anything.
 func (s *Settings) Check() error {
 	var all []error

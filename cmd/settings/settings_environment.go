@@ -11,15 +11,6 @@ import (
 	"millwright/schema"
 )
 
-// Environment is what runs execute in that name it.
-type Environment struct {
-	DockerImage   string              `json:"dockerImage"`
-	Repositories  []schema.Repository `json:"repositories"`
-	SetupCommands []string            `json:"setupCommands"`
-	Env           map[string]string   `json:"env"`
-	Secrets       []string            `json:"secrets"`
-}
-
 // EnvironmentsByName returns the environments as definitions have them.
 func (s *Settings) EnvironmentsByName() map[string]schema.Environment {
 	all := make(map[string]schema.Environment, len(s.Environments))

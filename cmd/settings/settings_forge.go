@@ -8,22 +8,6 @@ import (
 	"millwright/forge"
 )
 
-// Forge is a host of repositories.
-type Forge struct {
-	Kind        string `json:"kind"`
-	URL         string `json:"url"`
-	API         string `json:"api"`
-	TokenSecret string `json:"tokenSecret"`
-	Username    string `json:"username"`
-	App         *App   `json:"app"`
-}
-
-// App is a GitHub App.
-type App struct {
-	ID               int    `json:"id"`
-	PrivateKeySecret string `json:"privateKeySecret"`
-}
-
 // ForgeConfig returns the configuration of the forges. secret returns the value of a team secret.
 func (s *Settings) ForgeConfig(secret func(context.Context, string) ([]byte, error)) forge.Config {
 	cfg := forge.Config{

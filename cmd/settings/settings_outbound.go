@@ -5,12 +5,6 @@ import (
 	"net/netip"
 )
 
-// Outbound configures what the server sends to receivers that definitions name.
-type Outbound struct {
-	// Allow lists addresses and networks that are not public and that events may be sent to, also by http.
-	Allow []string `json:"allow"`
-}
-
 // prefixes returns the networks. The error names the entry that is none.
 func (o Outbound) prefixes() ([]netip.Prefix, error) { return networks(o.Allow) }
 
