@@ -7,21 +7,18 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
-
-const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func main() {
 	var o options
@@ -44,15 +41,21 @@ func main() {
 
 	flag.StringVar(&o.only, "only", "", "comma-separated kinds: bare,append,sqlite,postgres")
 	flag.StringVar(&o.profile, "profile", "", "file for a CPU profile of the server")
+	flag.IntVar(&o.soak, "soak", 0, "send this many deliveries to SQLite, of which old ones are deleted")
+	flag.IntVar(&o.replicas, "replicas", 0, "measure this many servers on one PostgreSQL too")
+	flag.StringVar(&o.join, "join", "", "path of the webhook that another server made (used by the program itself)")
 	kind := flag.String("serve", "", "serve this kind (used by the program itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
 	var err error
-	if *kind != "" {
+	switch {
+	case *kind != "":
 		err = serve(ctx, *kind, o)
-	} else {
+	case o.soak > 0:
+		err = soak(ctx, o)
+	default:
 		err = compare(ctx, o)
 	}
 
@@ -62,19 +65,14 @@ func main() {
 	}
 }
 
-type options struct {
-	rounds, connections, size, automations, slow int
-	events                                       int
-	github                                       bool
-	duration                                     time.Duration
-	postgres, only, profile                      string
-}
-
 // compare measures every kind in every round and prints medians and ratios.
 func compare(ctx context.Context, o options) error {
 	kinds := []string{"bare", "append", "sqlite"}
 	if o.postgres != "" {
 		kinds = append(kinds, "postgres")
+	}
+	if o.postgres != "" && o.replicas > 0 {
+		kinds = append(kinds, kindReplicas)
 	}
 	if o.only != "" {
 		kinds = strings.Split(o.only, ",")
@@ -204,78 +202,44 @@ func median[T any](all []T, of func(T) float64) float64 {
 	return values[len(values)/2]
 }
 
-type measurement struct {
-	answers  int
-	rate     float64
-	p50, p99 time.Duration
-	memory   int64         // resident bytes of the server at the end
-	cpu      time.Duration // processor time of the server for a request
-}
-
-// measure starts a server of its own process, so that it shares nothing with the load generator.
-func measure(ctx context.Context, kind string, o options) (measurement, error) {
+// measure measures a kind once.
+func measure(ctx context.Context, kind string, o options) (m measurement, err error) {
 	kind, events := strings.CutSuffix(kind, eventsSuffix)
 	if !events {
 		o.events = 0
 	}
 
-	args := []string{
-		"-serve",
-		kind,
-		"-size",
-		strconv.Itoa(o.size),
-		"-automations",
-		strconv.Itoa(o.automations),
-		"-events",
-		strconv.Itoa(o.events),
-		"-github=" + strconv.FormatBool(o.github),
-		"-postgres",
-		o.postgres,
-	}
-	if o.profile != "" {
-		args = append(args, "-profile", o.profile)
-	}
-
-	child := exec.CommandContext(ctx, os.Args[0], args...)
-	child.Stderr = os.Stderr
-	stdin, err := child.StdinPipe()
+	servers, stop, err := startServers(ctx, kind, o)
 	if err != nil {
-		return measurement{}, err
+		return m, err
 	}
+	defer func() { _ = stop() }()
 
-	stdout, err := child.StdoutPipe()
+	addrs, path := addresses(servers), servers[0].path
+	slow, err := dribble(addrs[0], o.slow)
 	if err != nil {
-		return measurement{}, err
+		return m, err
 	}
-	if err := child.Start(); err != nil {
-		return measurement{}, err
-	}
+	defer slow()
 
-	line, err := bufio.NewReader(stdout).ReadString('\n')
+	warm, err := load(addrs, path, o, 500*time.Millisecond)
 	if err != nil {
-		return measurement{}, fmt.Errorf("the server did not start: %w", err)
+		return m, err
 	}
 
-	addr, path, _ := strings.Cut(strings.TrimSpace(line), " ")
-	stop, err := dribble(addr, o.slow)
-	if err != nil {
-		return measurement{}, err
-	}
-	defer stop()
-
-	warm, err := load(addr, path, o, 500*time.Millisecond)
-	if err != nil {
-		return measurement{}, err
+	m, err = load(addrs, path, o, o.duration)
+	for _, s := range servers {
+		m.memory += resident(s.process.Process.Pid)
 	}
 
-	m, err := load(addr, path, o, o.duration)
-	m.memory = resident(child.Process.Pid)
-	_ = stdin.Close() // ends it
-	if waited := child.Wait(); err == nil {
-		err = waited
+	err = errors.Join(err, stop())
+	for _, s := range servers {
+		m.cpu += s.process.ProcessState.UserTime() + s.process.ProcessState.SystemTime()
+	}
+	if answers := m.answers + warm.answers; answers > 0 {
+		m.cpu /= time.Duration(answers)
 	}
 
-	m.cpu = (child.ProcessState.UserTime() + child.ProcessState.SystemTime()) / time.Duration(m.answers+warm.answers)
 	return m, err
 }
 

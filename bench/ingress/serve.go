@@ -54,9 +54,12 @@ func serve(ctx context.Context, kind string, o options) error {
 
 		srv = &http.Server{Handler: verifying(f.append)}
 
-	case "sqlite", "postgres":
+	case "sqlite", "postgres", kindReplicas:
 		dsn := filepath.Join(dir, "state.db")
-		if kind == "postgres" {
+		switch kind {
+		case kindReplicas:
+			dsn = o.postgres
+		case "postgres":
 			var drop func()
 			if dsn, drop, err = schemaOf(o.postgres); err != nil {
 				return err
@@ -91,7 +94,7 @@ func serve(ctx context.Context, kind string, o options) error {
 		return err
 	}
 
-	fmt.Println(ln.Addr(), path)
+	fmt.Println(ln.Addr(), path, dir)
 	go func() {
 		<-ctx.Done()
 		_ = srv.Close()
@@ -195,9 +198,13 @@ func millwright(
 		return nil, "", nil, err
 	}
 
-	uid := state.NewID(state.PrefixWebhook)
-	if err := define(ctx, s, uid, o); err != nil {
-		return nil, "", nil, err
+	path = o.join
+	if path == "" {
+		uid := state.NewID(state.PrefixWebhook)
+		path = "/webhooks/w/" + uid
+		if err := define(ctx, s, uid, o); err != nil {
+			return nil, "", nil, err
+		}
 	}
 
 	in, err := ingress.New(ctx, ingress.Config{Store: s, DeliveriesPerMinute: -1})
@@ -205,7 +212,16 @@ func millwright(
 		return nil, "", nil, err
 	}
 
-	return ingress.NewServer(ingress.ServerConfig{Ingress: in}), "/webhooks/w/" + uid, sync.OnceFunc(func() {
+	var tasks sync.WaitGroup
+	if o.soak > 0 {
+		tasks.Go(func() { retain(ctx, s) })
+		for range 4 {
+			tasks.Go(func() { finish(ctx, s) })
+		}
+	}
+
+	return ingress.NewServer(ingress.ServerConfig{Ingress: in}), path, sync.OnceFunc(func() {
+		tasks.Wait()
 		_ = in.Close(context.WithoutCancel(ctx))
 		_ = s.Close()
 	}), nil

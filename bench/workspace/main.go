@@ -10,11 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"syscall"
-	"time"
 
 	"millwright/runs/worker/checkout"
 )
@@ -129,109 +125,6 @@ func measure(ctx context.Context, dir string, files, rounds, runs int) error {
 		return err
 	}
 	return measureBundle(ctx, dir, rounds)
-}
-
-// fill makes a bare repository with files in directories of a hundred.
-func fill(ctx context.Context, bare, work string, files int) error {
-	for i := range files {
-		name := filepath.Join(work, fmt.Sprintf("d%03d", i/100), fmt.Sprintf("f%05d.txt", i))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-
-		body := fmt.Sprintf("file %d\n", i)
-		for line := range 40 {
-			body += fmt.Sprintf("line %d of the file %d, which is like others\n", line, i)
-		}
-		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
-			return err
-		}
-	}
-
-	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch=main", work},
-		{"-C", work, "add", "--all"},
-		{"-C", work, "-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "--quiet", "--message=x"},
-		{"clone", "--quiet", "--bare", work, bare},
-		{"-C", bare, "repack", "-adq"},
-	} {
-		if err := git(ctx, "/", args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// commit pushes a commit that changes one file.
-func commit(ctx context.Context, bare, work string) error {
-	name := filepath.Join(work, "d000", "f00000.txt")
-	if err := os.WriteFile(name, []byte(time.Now().String()), 0o600); err != nil {
-		return err
-	}
-	if err := git(ctx, work, "-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "--quiet",
-		"--all", "--message=x"); err != nil {
-		return err
-	}
-	return git(ctx, work, "push", "--quiet", bare, "HEAD:main")
-}
-
-func git(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("git %s: %w: %s", args[0], err, out)
-	}
-	return nil
-}
-
-func remove(places ...string) error {
-	for _, place := range places {
-		if err := os.RemoveAll(place); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// spent is the time that something took, and the processor time of this process and its children.
-type spent struct{ elapsed, processor time.Duration }
-
-func (s spent) wall() float64 { return float64(s.elapsed.Microseconds()) / 1000 }
-func (s spent) cpu() float64  { return float64(s.processor.Microseconds()) / 1000 }
-
-func timed(f func() error) (spent, error) {
-	began, used := time.Now(), processorTime()
-	err := f()
-	return spent{time.Since(began), processorTime() - used}, err
-}
-
-func processorTime() (total time.Duration) {
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var used syscall.Rusage
-		if syscall.Getrusage(who, &used) == nil {
-			total += time.Duration(used.Utime.Nano() + used.Stime.Nano())
-		}
-	}
-	return total
-}
-
-func median(all []spent, of func(spent) float64) float64 {
-	var values []float64
-	for _, one := range all {
-		values = append(values, of(one))
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-// ratio returns the median of the ratios of each round.
-func ratio(ours, theirs []spent, of func(spent) float64) float64 {
-	var values []float64
-	for i := range ours {
-		values = append(values, of(ours[i])/of(theirs[i]))
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // size returns the bytes of the files below a directory.
