@@ -14,14 +14,16 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+import standardwebhooks
 import yaml
 
 import millwright
 from millwright import AsyncMillwright, Millwright
 from millwright import types as t
 from millwright._settings import certificates
-from millwright.webhooks import AsyncWebhookSender, WebhookSender
+from millwright.webhooks import AsyncWebhookSender, WebhookSender, WebhookVerificationError, verify
 
+from .hostile import Hostile, answer
 from .server import KEY, PUSH_SECRET, REPOSITORY, Server
 
 NO_OUTPUT = "out_01j9zy0000e8q9v4m3k2n1p0rs"
@@ -621,6 +623,26 @@ def test_notifications(api: Api) -> None:
     dead = api(lambda c: c.factories.notifications.replay_dead(ops, name))
     assert isinstance(dead, t.ReplayEventsResponse)
     assert dead.replayed == 0
+    api(lambda c: c.factories.files.delete(ops, f"notifications/{name}.yaml"))
+
+
+def test_an_event_is_verified(api: Api, hostile: Hostile) -> None:
+    """By the library that Standard Webhooks publishes, and by this package."""
+    ops = api.factory("ops").uid
+    name, secret = once(api, "verified"), "whsec_" + "QUJD" * 8
+    hostile.play(answer(204))
+    api(lambda c: c.secrets.set("VERIFIED_SECRET", value=secret))
+    text = f"url: {hostile.origin}/in\nsecretName: VERIFIED_SECRET\nevents: [run.failed]\n"
+    api(lambda c: c.factories.files.put(ops, f"notifications/{name}.yaml", content=text))
+    event = api(lambda c: c.factories.notifications.test(ops, name))
+    got = hostile.received(1)[0]
+    assert got.headers["webhook-id"] == event.event_uid
+    assert standardwebhooks.Webhook(secret).verify(got.body, got.headers)["type"] == "notification.test"
+    assert verify(got.body, got.headers, secret)["type"] == "notification.test"
+    with pytest.raises(standardwebhooks.WebhookVerificationError):
+        standardwebhooks.Webhook(secret).verify(got.body + b" ", got.headers)
+    with pytest.raises(WebhookVerificationError):
+        verify(got.body + b" ", got.headers, secret)
     api(lambda c: c.factories.files.delete(ops, f"notifications/{name}.yaml"))
 
 

@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
+import { Webhook as StandardWebhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
@@ -20,7 +21,9 @@ import {
   UnprocessableEntityError,
   type Webhook,
   WebhookSender,
+  webhooks,
 } from "../src/index.js";
+import { answer, Hostile } from "./hostile.js";
 import { KEY, PUSH_SECRET, REPOSITORY, Server } from "./server.js";
 
 type Operation = { operationId: string; deprecated?: boolean };
@@ -496,6 +499,29 @@ test("notifications", async () => {
   expect(told.map((e) => e.event_uid)).toEqual([event.event_uid]);
   expect((await notifications.replayDead(ops, "told-ts")).replayed).toBe(0);
   await factories.files.delete(ops, file);
+});
+
+test("an event is verified by the library of Standard Webhooks, and by this one", async () => {
+  const { factories, secrets } = client();
+  const ops = (await factory("ops")).uid;
+  const [file, secret] = ["notifications/verified-ts.yaml", `whsec_${"QUJD".repeat(8)}`];
+  const receiver = await new Hostile().start();
+  receiver.play(answer(204));
+  await secrets.set("VERIFIED_SECRET", { value: secret });
+  const content = `url: ${receiver.origin}/in\nsecretName: VERIFIED_SECRET\nevents: [run.failed]\n`;
+  await factories.files.put(ops, file, { content });
+  const event = await factories.notifications.test(ops, "verified-ts");
+  await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBeGreaterThan(0);
+  const { headers, body } = receiver.requests[0]!;
+  expect(headers["webhook-id"]).toBe(event.event_uid);
+  const theirs = new StandardWebhook(secret);
+  expect(theirs.verify(body, headers)).toMatchObject({ type: "notification.test" });
+  expect(await webhooks.verify(body, headers, secret)).toMatchObject({ type: "notification.test" });
+  const changed = Buffer.concat([body, Buffer.from(" ")]);
+  expect(() => theirs.verify(changed, headers)).toThrow();
+  await expect(webhooks.verify(changed, headers, secret)).rejects.toThrow();
+  await factories.files.delete(ops, file);
+  await receiver.stop();
 });
 
 test("workers", async () => {

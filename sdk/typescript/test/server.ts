@@ -24,6 +24,7 @@ factories:
     source:
       git: { url: "file://${folder}/repo", branch: main, pushSecret: GIT_PUSH, pushScheme: gitlab }
 harness: echo
+outbound: { allow: [127.0.0.1] }
 harnesses:
   slow: { command: [sh, -c, "echo started; sleep 600"], sameUser: true }
   leave: { command: [sh, -c, "mkdir -p .millwright/artifacts && echo häha > .millwright/artifacts/note.txt"], sameUser: true }

@@ -1886,6 +1886,13 @@ export interface components {
             explanation?: components["schemas"]["Explanation"];
             /** @description Name */
             name: string;
+            /**
+             * @description Why a payload that matches has no key for concurrency, debounce or conversation, so that its run joins no others there
+             * @example [
+             *       "concurrency: pull_request.number is not in the payload"
+             *     ]
+             */
+            no_key?: string[] | null;
             /** @description The verdict of each trigger that selects the webhook; empty if the payload is not stored */
             triggers: components["schemas"]["TriggerVerdict"][];
             /** @description Whether the automation starts a run for the payload; unknown if the payload is not stored */
@@ -1896,6 +1903,8 @@ export interface components {
             automation: string;
             /** @description Whether the time sufficed for all */
             complete: boolean;
+            /** @description Deliveries that only one of both matches */
+            examples: components["schemas"]["BacktestExamples"];
             /**
              * Format: int64
              * @description Number of them that the present triggers match
@@ -1917,16 +1926,12 @@ export interface components {
              * Format: int64
              * @description Number of them that only the changed triggers match
              */
-            newly_fires: number;
-            /** @description Deliveries that only the changed triggers match, newest first; at most 1000 */
-            newly_fires_for: string[];
+            newly: number;
             /**
              * Format: int64
              * @description Number of them that only the present triggers match
              */
-            no_longer_fires: number;
-            /** @description Deliveries that only the present triggers match, newest first; at most 1000 */
-            no_longer_for: string[];
+            no_longer: number;
             /**
              * Format: double
              * @description Deliveries a day that the changed triggers match
@@ -1937,6 +1942,12 @@ export interface components {
              * @description Arrival of the oldest of them
              */
             since?: string;
+        };
+        BacktestExamples: {
+            /** @description Deliveries that only the changed triggers match, newest first; at most 1000 */
+            newly: string[];
+            /** @description Deliveries that only the present triggers match, newest first; at most 1000 */
+            no_longer: string[];
         };
         BacktestNever: {
             /**
@@ -2048,7 +2059,7 @@ export interface components {
              * @example 24h
              */
             expires_in?: string;
-            /** @description UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited */
+            /** @description UIDs of the factories that the key is limited to; absent: it is not limited */
             factories?: string[];
             /** @description Purpose */
             name: string;
@@ -3138,7 +3149,7 @@ export interface components {
         };
         Plan: {
             /** @description What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds */
-            backtests?: components["schemas"]["Backtest"][];
+            backtest?: components["schemas"]["Backtest"][];
             /** @description The applied revision; empty before the first apply */
             base_revision: string;
             /** @description Change of every resource, by kind and name; none if the tree has errors */
@@ -3640,15 +3651,20 @@ export interface components {
             ref?: string | null;
         };
         /**
-         * @description Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.
+         * @description Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK (a webhook trigger), GITHUB_WEBHOOK, GITLAB_WEBHOOK, LINEAR, JIRA or SLACK (a trigger of the provider), SCHEDULED_AGENT, ORCHESTRATION, or another.
          * @example API
          * @example CLI
          * @example WEB_APP
          * @example CUSTOM_WEBHOOK
+         * @example GITHUB_WEBHOOK
+         * @example GITLAB_WEBHOOK
+         * @example LINEAR
+         * @example JIRA
+         * @example SLACK
          * @example SCHEDULED_AGENT
          * @example ORCHESTRATION
          */
-        RunSourceType: "API" | "CLI" | "WEB_APP" | "CUSTOM_WEBHOOK" | "SCHEDULED_AGENT" | "ORCHESTRATION" | (string & {});
+        RunSourceType: "API" | "CLI" | "WEB_APP" | "CUSTOM_WEBHOOK" | "GITHUB_WEBHOOK" | "GITLAB_WEBHOOK" | "LINEAR" | "JIRA" | "SLACK" | "SCHEDULED_AGENT" | "ORCHESTRATION" | (string & {});
         /** @description State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
         RunState: "PENDING" | "QUEUED" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {});
         RunStateEvent: {
@@ -3812,7 +3828,7 @@ export interface components {
              * @description Version of the value; webhooks use the version that was current at their last apply
              */
             version: number;
-            /** @description After a new value: webhooks that cannot use it */
+            /** @description After a new value: webhooks that cannot use it, and factories with a secret of this name in their definition */
             warnings?: string[] | null;
             /** @description UIDs of the webhooks that use it */
             webhooks: string[];
@@ -4513,6 +4529,8 @@ export interface operations {
                 created_before?: string | Date;
                 /** @description Only runs changed after this time (RFC 3339; UTC without a zone) */
                 updated_after?: string | Date;
+                /** @description Only runs changed before this time (RFC 3339; UTC without a zone) */
+                updated_before?: string | Date;
                 /** @description Only runs of one of these factories */
                 factory_uid?: string | string[];
                 /** @description Only runs of factories */

@@ -26,6 +26,7 @@ export type AutomationFlow = components["schemas"]["AutomationFlow"];
 export type AutomationTrigger = components["schemas"]["AutomationTrigger"];
 export type AutomationVerdict = components["schemas"]["AutomationVerdict"];
 export type Backtest = components["schemas"]["Backtest"];
+export type BacktestExamples = components["schemas"]["BacktestExamples"];
 export type BacktestNever = components["schemas"]["BacktestNever"];
 export type BundledSkill = components["schemas"]["BundledSkill"];
 export type BundledSkills = components["schemas"]["BundledSkills"];
@@ -135,7 +136,7 @@ export type RunOutput = components["schemas"]["RunOutput"];
 export type RunQuestion = components["schemas"]["RunQuestion"];
 export type RunQuestionChoice = components["schemas"]["RunQuestionChoice"];
 export type RunRepository = components["schemas"]["RunRepository"];
-/** Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another. */
+/** Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK (a webhook trigger), GITHUB_WEBHOOK, GITLAB_WEBHOOK, LINEAR, JIRA or SLACK (a trigger of the provider), SCHEDULED_AGENT, ORCHESTRATION, or another. */
 export type RunSourceType = components["schemas"]["RunSourceType"];
 /** State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
 export type RunState = components["schemas"]["RunState"];

@@ -193,6 +193,13 @@ class AutomationTrigger(Model):
     """Webhook triggers: UIDs of the selected webhooks"""
 
 
+class BacktestExamples(Model):
+    newly: list[str] = []
+    """Deliveries that only the changed triggers match, newest first; at most 1000"""
+    no_longer: list[str] = []
+    """Deliveries that only the present triggers match, newest first; at most 1000"""
+
+
 class BacktestNever(Model):
     count: int = MISSING
     """How often it failed"""
@@ -835,7 +842,7 @@ class RunRepository(Model):
 
 
 RunSourceType = TypeAliasType("RunSourceType", str)
-"""Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another."""
+"""Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK (a webhook trigger), GITHUB_WEBHOOK, GITLAB_WEBHOOK, LINEAR, JIRA or SLACK (a trigger of the provider), SCHEDULED_AGENT, ORCHESTRATION, or another."""
 
 
 RunState = TypeAliasType(
@@ -947,7 +954,7 @@ class Secret(Model):
     version: int = MISSING
     """Version of the value; webhooks use the version that was current at their last apply"""
     warnings: list[str] | None = None
-    """After a new value: webhooks that cannot use it"""
+    """After a new value: webhooks that cannot use it, and factories with a secret of this name in their definition"""
     webhooks: list[str] = []
     """UIDs of the webhooks that use it"""
 
@@ -1246,6 +1253,8 @@ class Backtest(Model):
     """Name of the automation"""
     complete: bool = MISSING
     """Whether the time sufficed for all"""
+    examples: BacktestExamples = MISSING
+    """Deliveries that only one of both matches"""
     fired: int = MISSING
     """Number of them that the present triggers match"""
     fires: int = MISSING
@@ -1254,14 +1263,10 @@ class Backtest(Model):
     """Number of deliveries that were judged"""
     never: BacktestNever | None = None
     """Why the changed triggers match none of 500 or more deliveries"""
-    newly_fires: int = MISSING
+    newly: int = MISSING
     """Number of them that only the changed triggers match"""
-    newly_fires_for: list[str] = []
-    """Deliveries that only the changed triggers match, newest first; at most 1000"""
-    no_longer_fires: int = MISSING
+    no_longer: int = MISSING
     """Number of them that only the present triggers match"""
-    no_longer_for: list[str] = []
-    """Deliveries that only the present triggers match, newest first; at most 1000"""
     runs_per_day: float = MISSING
     """Deliveries a day that the changed triggers match"""
     since: datetime | None = None
@@ -1735,6 +1740,8 @@ class AutomationVerdict(Model):
     """Result of the filter; of several triggers, that of the first match"""
     name: str = MISSING
     """Name"""
+    no_key: list[str] | None = None
+    """Why a payload that matches has no key for concurrency, debounce or conversation, so that its run joins no others there"""
     triggers: list[TriggerVerdict] = []
     """The verdict of each trigger that selects the webhook; empty if the payload is not stored"""
     verdict: Literal["matched", "not_matched", "disabled", "unknown"] | str = MISSING
@@ -1909,7 +1916,7 @@ class ListSyncsResponse(Model):
 
 
 class Plan(Model):
-    backtests: list[Backtest] | None = None
+    backtest: list[Backtest] | None = None
     """What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds"""
     base_revision: str = MISSING
     """The applied revision; empty before the first apply"""

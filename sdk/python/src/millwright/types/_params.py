@@ -58,7 +58,7 @@ class CreateAPIKeyRequest(TypedDict):
     expires_in: NotRequired[str]
     """Lifetime in days, hours, minutes and seconds; absent: the key does not expire"""
     factories: NotRequired[Sequence[str]]
-    """UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited"""
+    """UIDs of the factories that the key is limited to; absent: it is not limited"""
     name: str
     """Purpose"""
     role: Literal["planner", "viewer", "runner", "admin", "worker"] | str
@@ -424,6 +424,8 @@ class ListRunsParams(RequestOptions):
     """Only runs created before this time (RFC 3339; UTC without a zone)"""
     updated_after: NotRequired[datetime | str]
     """Only runs changed after this time (RFC 3339; UTC without a zone)"""
+    updated_before: NotRequired[datetime | str]
+    """Only runs changed before this time (RFC 3339; UTC without a zone)"""
     factory_uid: NotRequired[str | Sequence[str]]
     """Only runs of one of these factories"""
     factory_only: NotRequired[bool]
