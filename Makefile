@@ -21,11 +21,11 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 # SQLite, which is C made into Go, runs without the race detector's instructions, as it would behind cgo. So do
 # the parsers of YAML, JSON Schemas and regular expressions, which start no goroutine and share nothing that
 # changes; all that is ours runs with them. The race detector lets every program sleep for a second before it
-# exits; the tests start thousands.
+# exits; the tests start thousands. Linking leaves out what only debuggers read. `make lint` runs go vet.
 export GORACE = atexit_sleep_ms=0
 PARSERS = go.yaml.in/... github.com/santhosh-tekuri/... regexp/...
 export RACE = -race $(patsubst %,-gcflags=%=-race=false,modernc.org/... $(PARSERS))
-GO_TEST = $(GO) test $(RACE) -p 3 -parallel 4 -shuffle=on
+GO_TEST = $(GO) test $(RACE) -vet=off -ldflags=-w -p 3 -parallel 4 -shuffle=on
 
 test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own
 	@.ci/needs git
@@ -33,7 +33,7 @@ test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of it
 
 acceptance: ## Run the tests that take long or need more programs: crashes, replicas, a browser, both SDKs
 	@.ci/needs git kubectl docker systemd-analyze
-	MILLWRIGHT_KILLS=50 .ci/conformance .ci/helm .ci/goreleaser .ci/debian .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox ./api/mcp
+	MILLWRIGHT_KILLS=50 .ci/conformance .ci/helm .ci/goreleaser .ci/debian .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 60m -run '^(TestAcceptance.*|TestKill)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox ./api/mcp
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml
@@ -57,7 +57,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	  for t in $$(grep -oE '^func (Fuzz[A-Za-z0-9_]+)' $$f | awk '{print $$2}'); do \
 	    echo "== $$(dirname $$f) $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzzminimizetime 1x -fuzztime $${FUZZTIME:-30s} $$(dirname $$f); done; done
 
-simulate: ## Run 10,000 seeds of the simulation, for a night: docs/reliability.md
+simulate: ## Lose the power of copies that lack a sync, and run 10,000 seeds of the simulation, for a night: docs/reliability.md
+	$(GO) test ./state -run '^TestAcceptancePowerMutants$$' -timeout 0 -v
 	$(GO) test ./state/simtest -run '^TestServers$$' -seeds $${SEEDS:-10000} -first-seed $${FIRST_SEED:-1} -timeout 0 -v
 
 bench: ## Measure, side by side: bench/README.md says what
@@ -75,7 +76,7 @@ demo-forge: ## Watch an issue become a pull request, on a Gitea of this machine 
 release-snapshot: ## Build the archives and packages of a release in dist/, without publishing
 	.ci/goreleaser sh -c '"$$MILLWRIGHT_TEST_GORELEASER" release --snapshot --clean --skip=sign,sbom'
 
-screenshots: ## Write docs/images anew, with the dashboard in a real browser
-	.ci/chromium $(GO) test ./cmd/millwright -run '^TestScreenshots$$' -count 1 -screenshots $(CURDIR)/docs/images
+screenshots: ## Write docs/images anew, with the dashboard in a real browser, and VS Code
+	.ci/editors .ci/chromium $(GO) test ./cmd/millwright -run '^(TestScreenshots|TestAcceptanceVSCode)$$' -count 1 -screenshots $(CURDIR)/docs/images
 
 check: lint test acceptance ## What CI runs, and more
