@@ -12,6 +12,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // leave executes the oldest queued run as a worker that leaves files: path and content in turn.
@@ -24,7 +25,7 @@ func (w *world) leave(files ...string) {
 	defer c.Close()
 
 	var o *wire.Order
-	for end := time.Now().Add(time.Minute); o == nil && time.Now().Before(end); {
+	for end := time.Now().Add(statetest.Patience); o == nil && time.Now().Before(end); {
 		if o, err = c.Claim(w.t.Context(), "worker", time.Second); err != nil {
 			w.t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ tidy' AS TEXT), factory_uid, -9000000000000000000 FROM resources WHERE factory_u
 		clock.Go(func() { runs.Clock(ctx, s, nil, nil) })
 		notices, end := s.Subscribe(100, notice.Run)
 		defer end()
-		deadline := time.After(time.Minute)
+		deadline := time.After(statetest.Patience)
 		fired := map[string]int{}
 		for fired[uids["9 good"]] < 2 || fired[uids["3 prompt"]] < 1 {
 			select {

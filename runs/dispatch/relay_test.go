@@ -292,12 +292,12 @@ func TestRelayIsShared(t *testing.T) {
 		if _, err := c.Finish(t.Context(), o, wire.Result{State: wire.Succeeded}); err != nil {
 			t.Fatal(err)
 		}
-		late := time.After(time.Minute)
+		late := time.After(statetest.Patience)
 		for i := range 20 {
 			select {
 			case <-ended:
 			case <-late:
-				t.Fatalf("%d of 20 transfers have ended a minute after their claim", i)
+				t.Fatalf("%d of 20 transfers have ended %v after their claim", i, statetest.Patience)
 			}
 		}
 	})

@@ -189,7 +189,7 @@ func TestWorkersReachNothingElse(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); violations.Load() < int64(len(subjects)+published); {
+	for deadline := time.Now().Add(statetest.Patience); violations.Load() < int64(len(subjects)+published); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d tries were refused", violations.Load(), len(subjects)+published)
 		}
@@ -313,7 +313,7 @@ func TestRevokedKeyAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	startDispatch(t, dispatch.Config{Store: s, Listen: address})
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(statetest.Patience)
 	for err = nil; !errors.Is(err, wire.ErrRefused); _, err = c.Claim(t.Context(), "", 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("a request with a revoked key: %v, want ErrRefused", err)

@@ -14,6 +14,7 @@ import (
 	"millwright/runs/worker"
 	"millwright/runs/worker/confine"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // The ways in which a run ends with everything that it started.
@@ -134,7 +135,7 @@ func (l tether) untilLoose(t *testing.T) {
 	t.Helper()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(time.Minute); l.held(t); <-poll.C {
+	for deadline := time.Now().Add(statetest.Patience); l.held(t); <-poll.C {
 		if time.Now().After(deadline) {
 			t.Fatal("a process of the run lives on")
 		}

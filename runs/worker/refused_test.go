@@ -50,7 +50,7 @@ func TestWorkerWithARevokedKeyEnds(t *testing.T) {
 		if !errors.Is(err, worker.ErrKeyRefused) {
 			t.Errorf("the worker ended with %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(statetest.Patience):
 		t.Fatal("the worker goes on with a revoked key")
 	}
 }

@@ -108,7 +108,7 @@ func (b *bench) until(id string, ok func(state.Run) bool) state.Run {
 	b.t.Helper()
 	notices, end := b.store.Subscribe(100, notice.Run)
 	defer end()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(statetest.Patience)
 	poll := time.NewTicker(20 * time.Millisecond) // for what the state does not tell of
 	defer poll.Stop()
 	for {

@@ -25,7 +25,7 @@ func TestUnsafeServerIsTold(t *testing.T) {
 	t.Cleanup(func() { admin.Close() })
 	execAll(t, admin, `ALTER SYSTEM SET full_page_writes = off`, `SELECT pg_reload_conf()`)
 	t.Cleanup(func() { execAll(t, admin, `ALTER SYSTEM RESET full_page_writes`, `SELECT pg_reload_conf()`) })
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(statetest.Patience)
 	for value := ""; value != "off"; {
 		if err := admin.QueryRow(`SELECT current_setting('full_page_writes')`).Scan(&value); err != nil || time.Now().After(deadline) {
 			t.Fatalf("waiting for full_page_writes to be off: %q %v", value, err)

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Patience bounds each wait of a test. A machine that does much else needs most of it.
-const Patience = time.Minute
+// Patience bounds each wait of a test. It is longer than the lease of an output that a dead server took and the wait
+// for the forge's late answer together, which are a minute each.
+const Patience = 3 * time.Minute
 
-// Until returns once done reports true. It fails the test after a minute, and prints what it waited for.
+// Until returns once done reports true. It fails the test after Patience, and prints what it waited for.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Drain(t, what, func() int {
@@ -19,8 +20,8 @@ func Until(t testing.TB, what string, done func() bool) {
 	})
 }
 
-// Drain returns once left reports 0. It fails the test, and prints what it waited for, after a minute in which
-// left did not fall below its lowest value.
+// Drain returns once left reports 0. It fails the test, and prints what it waited for, after Patience in which left
+// did not fall below its lowest value.
 func Drain(t testing.TB, what string, left func() int) {
 	t.Helper()
 	least, since := left(), time.Now()
@@ -36,8 +37,8 @@ func Drain(t testing.TB, what string, left func() int) {
 	}
 }
 
-// Receive returns the next value from a channel, and false when the channel is closed. It fails the test after a
-// minute, and prints what it waited for.
+// Receive returns the next value from a channel, and false when the channel is closed. It fails the test after
+// Patience, and prints what it waited for.
 func Receive[T any](t testing.TB, what string, from <-chan T) (v T, ok bool) {
 	t.Helper()
 	select {
