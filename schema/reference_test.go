@@ -16,15 +16,15 @@ import (
 const sealedSecrets = `
 ## ` + "`secrets/<NAME>.age`" + `
 
-A secret that only this factory has, encrypted with [age](https://age-encryption.org) to the factory's recipient. ` + "`millwright secret seal NAME`" + ` writes the file; ` + "[operating/secrets.md](operating/secrets.md#secrets-in-the-definition)" + ` describes it. ` + "`<NAME>`" + ` is the name of the secret, for every key that names a team secret. Definitions of the hosted service have no such files.
+A secret that only this factory has, encrypted with [age](https://age-encryption.org) to the factory's recipient. ` + "`millwright secret seal NAME`" + ` writes the file; ` + "[operating/secrets.md](operating/secrets.md#secrets-in-the-definition)" + ` describes the file. ` + "`<NAME>`" + ` is the name of the secret; every key that takes the name of a team secret takes it too. Definitions of the hosted service have no such files.
 `
 
 var definitionFiles = []struct{ path, schema, note string }{
-	{"webhooks/<name>.yaml", "webhook", "A URL to which other systems post JSON. `<name>` identifies the webhook; another name is another webhook with another URL."},
+	{"webhooks/<name>.yaml", "webhook", "A URL to which other systems post JSON. `<name>` identifies the webhook; a file with another name is another webhook, with another URL."},
 	{"automations/<name>/automation.md", "automation", "Front matter, and below it the prompt of the runs. The prompt must not be empty."},
 	{"agents/<name>/agent.md", "agent", "Front matter, and below it the base prompt of the agent's runs."},
 	{"runners/<name>.yaml", "runner", "Where runs execute: an image and its size."},
-	{"environments/<name>.yaml", "environment", "What runs execute in that name it by `environmentId`."},
+	{"environments/<name>.yaml", "environment", "Image, repositories, commands and variables for the runs that name the environment by `environmentId`."},
 	{"notifications/<name>.yaml", "notification", "Where the server sends events of the factory: see [notifications.md](notifications.md)."},
 	{"skills/<skill>/SKILL.md", "skill", "Front matter, and below it the skill. `agents/<name>/skills/<skill>/SKILL.md` is a skill of one agent."},
 	{"factory.yaml", "factory", "The root of a full definition. A tree may leave it out; with it the tree has exactly one foreman."},
@@ -35,11 +35,11 @@ var filterExamples = []struct {
 	filter, what string
 	yes, no      []string
 }{
-	{`{"action": ["opened", "reopened"]}`, "one of the values", []string{`{"action": "opened"}`}, []string{`{"action": "closed"}`, `{}`, `{"action": "Opened"}`}},
+	{`{"action": ["opened", "reopened"]}`, "the field has one of the values", []string{`{"action": "opened"}`}, []string{`{"action": "closed"}`, `{}`, `{"action": "Opened"}`}},
 	{`{"action": {"in": ["opened"]}}`, "the same as a bare array", []string{`{"action": "opened"}`}, []string{`{"action": "closed"}`}},
-	{`{"labels": ["bug"]}`, "of an array, any element", []string{`{"labels": ["bug", "ui"]}`}, []string{`{"labels": []}`, `{"labels": [["bug"]]}`}},
-	{`{"branch": {"not_in": ["main"]}}`, "none of the values; an absent field has none", []string{`{"branch": "dev"}`, `{}`}, []string{`{"branch": "main"}`}},
-	{`{"error": {"exists": true}}`, "the field is there, null included", []string{`{"error": null}`}, []string{`{}`}},
+	{`{"labels": ["bug"]}`, "an array matches if one of its elements does", []string{`{"labels": ["bug", "ui"]}`}, []string{`{"labels": []}`, `{"labels": [["bug"]]}`}},
+	{`{"branch": {"not_in": ["main"]}}`, "the field has none of the values; an absent field matches", []string{`{"branch": "dev"}`, `{}`}, []string{`{"branch": "main"}`}},
+	{`{"error": {"exists": true}}`, "the field is present, even with the value null", []string{`{"error": null}`}, []string{`{}`}},
 	{`{"error": {"exists": false}}`, "the field is absent", []string{`{}`}, []string{`{"error": null}`}},
 	{`{"repository": {"name": ["shop"]}}`, "nested fields: objects nest, paths with dots do not", []string{`{"repository": {"name": "shop"}}`}, []string{`{"repository.name": "shop"}`}},
 	{`{"a": [1], "b": [2]}`, "all fields must match", []string{`{"a": 1, "b": 2}`}, []string{`{"a": 1}`}},
@@ -52,15 +52,16 @@ func TestDocsDefinitions(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Definition files
 
-Every kind of file and every key, made from the JSON Schemas (` + "`make docs`" + `). [checks.md](checks.md) has the rules that go beyond a single key, with examples; [from-webhook-to-run.md](from-webhook-to-run.md) is the way to read first.
+Every kind of file and every key, generated from the JSON Schemas (` + "`make docs`" + `). Read [from-webhook-to-run.md](from-webhook-to-run.md) first. [checks.md](checks.md) has the rules that go beyond a single key, with examples.
 
-The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The column *hosted* says whether a definition of the hosted service may have the key, by its [definition syntax](https://docs.warp.dev/factories/factory-as-code/); ` + "`millwright validate --hosted`" + ` warns of the others.
+* The column *since* has the ` + "`schemaVersion`" + ` in which the key was introduced.
+* The column *hosted* shows whether a definition of the hosted service may have the key, by its [definition syntax](https://docs.warp.dev/factories/factory-as-code/). ` + "`millwright validate --hosted`" + ` warns of keys that may not be in such a definition.
 
 | limit | value |
 | --- | --- |
 `)
 	fmt.Fprintf(&b, "| one file | %d KiB |\n| all files of a tree | %d MiB |\n| files of a tree | %d |\n", schema.MaxFileBytes>>10, schema.MaxTreeBytes>>20, schema.MaxFiles)
-	b.WriteString("| webhooks of a factory | 20 |\n| notifications of a factory | 20 |\n\nThe **foreman** is the agent with `agentType: FOREMAN` (or `MAIN`). It coordinates the others: work that is sent to the factory, and automations that name no agent, are its runs. A factory with a `factory.yaml` has exactly one; a tree of webhooks and automations alone needs none.\n")
+	b.WriteString("| webhooks of a factory | 20 |\n| notifications of a factory | 20 |\n\nThe **foreman** is the agent with `agentType: FOREMAN` (or `MAIN`). It coordinates the other agents. It gets the work that is sent to the factory, and the runs of automations that name no agent. A factory with a `factory.yaml` has exactly one foreman; a tree of webhooks and automations alone needs none.\n")
 
 	for _, f := range definitionFiles {
 		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| key | type | default | meaning | example | since | hosted |\n| --- | --- | --- | --- | --- | --- | --- |\n", f.path, f.note)
@@ -76,8 +77,8 @@ The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The c
 		r.keys("", doc, false)
 	}
 
-	b.WriteString("\n## Payload filters\n\n`filter.payload` of a webhook trigger mirrors the body. Each example is executed by the test that writes this page.\n\n| filter | meaning | matches | does not match |\n| --- | --- | --- | --- |\n")
 	b.WriteString(sealedSecrets)
+	b.WriteString("\n## Payload filters\n\n`filter.payload` of a webhook trigger mirrors the body. Each example is executed by the test that writes this page.\n\n| filter | meaning | matches | does not match |\n| --- | --- | --- | --- |\n")
 	for _, e := range filterExamples {
 		filter, problems := schema.CompileFilter([]byte(e.filter))
 		if len(problems) > 0 {
@@ -96,7 +97,7 @@ The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The c
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(e.filter), e.what, codeList(e.yes), codeList(e.no))
 	}
-	b.WriteString("\nA filter without fields, and no filter, match every body. A body that is no object matches only those. `millwright filter test` tries a filter on a file.\n")
+	b.WriteString("\nA trigger without a filter, and a filter without fields, match every body. A body that is not a JSON object matches these two only. `millwright filter test` tries a filter on a file.\n")
 
 	golden(t, "../docs/definitions.md", b.String())
 }
