@@ -13,10 +13,15 @@ import (
 	"testing"
 )
 
-// TestLayers draws which files of the rooms use which, and refuses circles.
+// TestLayers draws which files of the rooms and of the measurements use which, and refuses circles.
 func TestLayers(t *testing.T) {
 	l := layers{set: token.NewFileSet(), checked: map[string]*types.Package{}, t: t}
 	for dir := range rooms {
+		l.check(dir)
+	}
+
+	measurements, _ := filepath.Glob("bench/*")
+	for _, dir := range measurements {
 		l.check(dir)
 	}
 

@@ -21,6 +21,9 @@ import (
 	"millwright/schema/provider"
 )
 
+// soakRuns is of how many deliveries of a soak one starts a run.
+const soakRuns = 10
+
 // ids makes the delivery IDs of all loads unique.
 var ids atomic.Int64
 

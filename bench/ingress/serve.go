@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -296,22 +295,4 @@ func triggerOf(i int, uid string, o options) schema.Trigger {
 	return schema.Trigger{
 		Provider: "webhook", Event: "received", WebhookIDs: []string{uid}, Payload: json.RawMessage(filter),
 	}
-}
-
-// schemaOf makes an empty schema on the PostgreSQL server, and returns its address and what drops it.
-func schemaOf(dsn string) (string, func(), error) {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return "", nil, err
-	}
-
-	name := fmt.Sprintf("bench%d", time.Now().UnixNano())
-	if err := psql(dsn, "CREATE SCHEMA "+name); err != nil {
-		return "", nil, err
-	}
-
-	q := u.Query()
-	q.Set("search_path", name)
-	u.RawQuery = q.Encode()
-	return u.String(), func() { _ = psql(dsn, "DROP SCHEMA "+name+" CASCADE") }, nil
 }

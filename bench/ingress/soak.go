@@ -20,7 +20,6 @@ const (
 	soakAge   = 10 * time.Second // younger deliveries and ended runs that stay
 	soakTurn  = time.Second      // how often old ones are deleted
 	soakLease = time.Minute
-	soakRuns  = 10 // deliveries of which one starts a run
 )
 
 // soak sends so many deliveries to one server, and prints what it takes after each part.

@@ -107,14 +107,6 @@ func compare(ctx context.Context, o options) error {
 	return nil
 }
 
-func mustAbs(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		panic(err)
-	}
-	return abs
-}
-
 // load is a request that is repeated.
 type load struct{ kind, method, path, key, body string }
 

@@ -243,3 +243,6 @@ func await(ctx context.Context, what string, done func() bool) error {
 
 	return nil
 }
+
+// figures are what one measurement of one program found, by name.
+type figures map[string]float64

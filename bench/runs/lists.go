@@ -18,8 +18,6 @@ import (
 	"millwright/state"
 )
 
-const apiKey = "mw_benchmark-key-of-thirty-two-characters-or-more"
-
 // lists measures how long the server takes for a page of each list, with few runs and with many, in turns. Where
 // few runs make a shorter page, the ratio is that of pages that are as short.
 func lists(ctx context.Context, o options) error {
@@ -94,8 +92,6 @@ func (o options) page(
 
 	return times, found, nil
 }
-
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
 // subject is a state whose lists are measured.
 type subject struct {

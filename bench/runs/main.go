@@ -19,13 +19,6 @@ import (
 	"time"
 )
 
-type options struct {
-	few, many, rounds, connections, rate, queued, workers, pairs int
-	duration                                                     time.Duration
-	dir, postgres, before, restart, only                         string
-	keep, backlog                                                bool
-}
-
 func main() {
 	var o options
 	flag.IntVar(&o.few, "few", 1000, "runs of a small state")

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// figures are what one measurement of one program found, by name.
-type figures map[string]float64
-
 // queue measures how soon queued runs begin, as a user's servers do it: with programs of this tree and,
 // where -before names one, of another. They take turns, so that other work on the machine hits both alike.
 func queue(ctx context.Context, o options) error {

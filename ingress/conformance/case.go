@@ -168,13 +168,3 @@ func (c *Case) check() error {
 
 	return nil
 }
-
-// Requests counts the requests of cases.
-func Requests(cases []Case) (n int) {
-	for _, c := range cases {
-		for _, s := range c.Steps {
-			n += max(s.Times, 1)
-		}
-	}
-	return n
-}
