@@ -8,22 +8,22 @@ var rules = [...]Rule{
 		Code: "missing-path", Severity: SeverityError,
 		Title: "a directory or main file is not there",
 		Doc: "The definition's directory does not exist, or a directory of automations/, agents/ or " +
-			"skills/ holds files and not the one that defines something (then a warning). A missing root " +
-			"is never taken for an empty tree: that would delete every webhook.",
+			"skills/ has files but lacks the main one. The latter is a warning. The program never takes a missing " +
+			"root for an empty tree: that would delete every webhook.",
 	},
 	ruleUnsupportedPath: {
 		Code: "unsupported-path", Severity: SeverityError,
-		Title: "a file that is nearly at a resource path",
-		Doc: "The path is nearly one that definitions are read from. A checker that skips such files " +
-			"reports a broken tree as clean, so it is an error that names the right path (of a JSON file, " +
-			"which may be a sample, a warning). README files, dot files and everything else outside the " +
+		Title: "a file at a path that resembles a resource path",
+		Doc: "The path resembles one that the program reads definitions from, but is not one. A checker that skips such files " +
+			"reports a broken tree as clean. So such a file is an error, which names the right path; a JSON file, " +
+			"which may be a sample, is a warning. README files, dot files and everything else outside the " +
 			"tree's directories are ignored.",
 	},
 	ruleFlatAutomation: {
 		Code: "flat-automation", Severity: SeverityWarning,
 		Title: "an automation without a directory of its own",
-		Doc: "automations/<name>.md is read as automations/<name>/automation.md would be. The directory is " +
-			"the form to write.",
+		Doc: "The program reads automations/<name>.md like automations/<name>/automation.md. Move the file to the " +
+			"latter path.",
 	},
 	ruleDuplicateName: {
 		Code: "duplicate-name", Severity: SeverityError,
@@ -46,9 +46,9 @@ var rules = [...]Rule{
 	ruleTreeTooLarge: {
 		Code: "tree-too-large", Severity: SeverityError,
 		Title: "too many files, or too much in them",
-		Doc: "A tree has at most 20,000 files at or near resource paths and 16 MiB in them; nothing else " +
-			"is checked above that. Counted once for each automation, its agent's file and factory.yaml " +
-			"have at most 128 MiB together.",
+		Doc: "A tree has at most 20,000 files at or near resource paths and 16 MiB in them; above " +
+			"that, no other rule is checked. The agent's file and factory.yaml, counted once for each automation " +
+			"that uses them, have at most 128 MiB together.",
 	},
 	ruleSymlink: {
 		Code: "symlink", Severity: SeverityError,
@@ -59,10 +59,10 @@ var rules = [...]Rule{
 	ruleUnreadable: {
 		Code: "unreadable", Severity: SeverityError,
 		Title: "a file or directory that cannot be read",
-		Doc: "The system refused to open or read it, or it changed meanwhile. The tree is neither valid " +
-			"nor invalid: the check could not be made. A commit with a directory that git itself would " +
-			"not make (an entry named .., two of one name, a file in the place of a directory) or that " +
-			"has more than 4 MiB is refused.",
+		Doc: "The system refused to open or read the file, or the file changed during the check. The check is " +
+			"incomplete: it shows neither that the tree is valid nor that it is not. The server refuses a commit " +
+			"with a directory that git itself would not make (an entry named .., two of one name, a file in the " +
+			"place of a directory), or with a directory of more than 4 MiB.",
 	},
 	ruleNotUTF8: {
 		Code: "not-utf8", Severity: SeverityError,
@@ -91,8 +91,8 @@ var rules = [...]Rule{
 	},
 	ruleDuplicateKey: {
 		Code: "duplicate-key", Severity: SeverityError,
-		Title: "a key that is there twice",
-		Doc:   "Readers of YAML differ in which of the two they use.",
+		Title: "a duplicate key",
+		Doc:   "YAML readers differ in which of the two values they use.",
 	},
 	ruleYAMLAnchor: {
 		Code: "yaml-anchor", Severity: SeverityError,
@@ -108,8 +108,8 @@ var rules = [...]Rule{
 	ruleYAMLKey: {
 		Code: "yaml-key", Severity: SeverityError,
 		Title: "a key that is not a string",
-		Doc: "Keys are plain strings. A list, a mapping, a number, a boolean, a date or nothing is not; " +
-			"put a number that is meant as a name in quotes.",
+		Doc: "Keys are plain strings. A key cannot be a list, a mapping, a number, a boolean, a date or empty. " +
+			"If a number is a name, put it in quotes.",
 	},
 	ruleFrontMatter: {
 		Code: "front-matter", Severity: SeverityError,
@@ -121,14 +121,14 @@ var rules = [...]Rule{
 	ruleEmptyPrompt: {
 		Code: "empty-prompt", Severity: SeverityError,
 		Title: "an automation without a prompt",
-		Doc:   "The text below the front matter is what a run is told to do.",
+		Doc:   "The text below the front matter is the prompt of the runs. It must not be empty.",
 	},
 	ruleHiddenText: {
 		Code: "hidden-text", Severity: SeverityWarning,
 		Title: "text that readers do not see as an agent does",
-		Doc: "A reviewer sees another text than the agent: characters that change the order in which text " +
-			"is shown (U+202A to U+202E, U+2066 to U+2069) or that are not shown at all, a prompt in which " +
-			"nothing can be seen, and a second front matter block, which is part of the prompt and sets nothing.",
+		Doc: "A reviewer sees another text than the agent. The rule finds characters that change the order of " +
+			"text (U+202A to U+202E, U+2066 to U+2069), invisible characters, prompts of invisible characters " +
+			"only, and a second front matter block, which is part of the prompt and sets nothing.",
 	},
 	ruleUnknownKey: {
 		Code: "unknown-key", Severity: SeverityError,
@@ -144,9 +144,9 @@ var rules = [...]Rule{
 	ruleTypeMismatch: {
 		Code: "type-mismatch", Severity: SeverityError,
 		Title: "a value of the wrong type",
-		Doc: "The value is not of the type that the key takes, or readers of YAML differ in what it is: " +
-			"012, 1e3, true, null or a date where a string is meant belong in quotes. In YAML 1.2, yes, " +
-			"no, on and off are strings.",
+		Doc: "The value does not have the type that the key takes, or YAML readers differ in its type. If you mean " +
+			"a string, put 012, 1e3, true, null and dates in quotes. In YAML 1.2, yes, no, on and off are " +
+			"strings.",
 	},
 	ruleInvalidValue: {
 		Code: "invalid-value", Severity: SeverityError,
@@ -156,7 +156,7 @@ var rules = [...]Rule{
 	ruleModelOrHarness: {
 		Code: "model-or-harness", Severity: SeverityError,
 		Title: "both model and harness, or neither",
-		Doc: "model and harness are two ways to say the same thing, so they exclude one another. " +
+		Doc: "model and harness are two ways to select what executes a run, so they exclude one another. " +
 			"agentDefaults in factory.yaml needs one of them.",
 	},
 	ruleAuthMode: {
@@ -174,9 +174,9 @@ var rules = [...]Rule{
 		Code: "custom-scheme", Severity: SeverityError,
 		Title: "a custom scheme that is missing, out of place or unsafe",
 		Doc: "customScheme is required with signatureScheme: custom and refused otherwise. {body} must be " +
-			"in the template, and so must a timestamp that is checked, because an attacker could write " +
-			"whatever is not signed. {id} wants a separator: directly beside another placeholder, bytes " +
-			"could be moved between the two under one signature.",
+			"in the template, and so must a timestamp that is checked, because an attacker can change every part " +
+			"of a request that is not signed. {id} needs a separator: directly beside another placeholder, an " +
+			"attacker could move bytes between the two without changing the signature.",
 	},
 	ruleHandshake: {
 		Code: "handshake", Severity: SeverityError,
@@ -200,15 +200,15 @@ var rules = [...]Rule{
 		Code: "secret-file", Severity: SeverityError,
 		Title: "a file of secrets/ that holds no sealed secret",
 		Doc: "secrets/<NAME>.age is a file of age, binary or with ASCII armor, of at most 128 KiB, that " +
-			"millwright secret seal writes. A tree has at most 100. A value in clear that was committed is known " +
-			"to everybody who can read the repository: replace it where it is used.",
+			"millwright secret seal writes. A tree has at most 100. Everybody who can read the repository " +
+			"knows a value that was committed unencrypted: replace it at the service that uses it.",
 	},
 	ruleDeliveryIDHeader: {
 		Code: "delivery-id-header", Severity: SeverityError,
 		Title: "a header that cannot name a delivery",
 		Doc: "deliveryIdHeader is the name of an HTTP header in which the sender puts its own event ID. " +
-			"Headers that carry credentials or signatures are refused, since what names a delivery is " +
-			"logged.",
+			"Headers that carry credentials or signatures are refused, since the server logs the ID of a " +
+			"delivery.",
 	},
 	ruleDeliveryIDShared: {
 		Code: "delivery-id-shared", Severity: SeverityWarning,
@@ -220,20 +220,19 @@ var rules = [...]Rule{
 	ruleWebhookLimit: {
 		Code: "webhook-limit", Severity: SeverityError,
 		Title: "more than 20 webhooks",
-		Doc: "A factory has at most 20 webhooks. The problem stands on the file that comes 21st in name " +
-			"order.",
+		Doc: "A factory has at most 20 webhooks. The problem is at the file that is 21st in the order of " +
+			"names.",
 	},
 	ruleWebhookIDs: {
 		Code: "webhook-ids", Severity: SeverityError,
-		Title: "webhook_ids that name no UID",
+		Title: "webhook_ids without a valid UID",
 		Doc: "filter.webhook_ids is a non-empty list of webhook UIDs: wh_ and 26 characters of " +
 			"0123456789abcdefghjkmnpqrstvwxyz, the first 0 to 7. The name of a webhook's file is not its " +
-			"UID; where a server is at hand, the problem shows the UID, and millwright webhook uids " +
-			"--write puts it in.",
+			"UID. With --server, the problem shows the UID. millwright webhook uids --write puts it into the file.",
 	},
 	ruleTrigger: {
 		Code: "trigger", Severity: SeverityError,
-		Title: "a trigger that cannot be",
+		Title: "a trigger that is incomplete or contradictory",
 		Doc: "An automation has at least one trigger. provider: webhook goes with event: received, " +
 			"provider: schedule with event: cron_fired and a schedule. The events of providers are in " +
 			"docs/triggers.md.",
@@ -255,17 +254,17 @@ var rules = [...]Rule{
 	ruleTriggerNoForge: {
 		Code: "trigger-no-forge", Severity: SeverityWarning, NeedsState: true,
 		Title: "a trigger that asks a forge which the server does not have",
-		Doc: "The payload of a pull request has no list of its files, and a note of GitLab does not say which " +
-			"account is the server's. For paths of pull requests, and for bot_mentioned without mentioned, the " +
+		Doc: "The payload of a pull request has no list of its files, and a note of GitLab does not name " +
+			"the account of the server. For paths of pull requests, and for bot_mentioned without mentioned, the " +
 			"server asks the forge that sent the delivery. Without a forge of that kind in its settings, such a " +
 			"trigger never matches.",
 	},
 	ruleTriggerAnybody: {
 		Code: "trigger-anybody", Severity: SeverityWarning,
 		Title: "an automation with secrets or outputs that anybody can start",
-		Doc: "Whoever may comment on an issue or review a pull request decides what such a run reads. " +
-			"authors names the accounts that may start it, author_associations their relation to the " +
-			"repository, such as OWNER, MEMBER and COLLABORATOR.",
+		Doc: "Whoever may comment on an issue or review a pull request can start such a run, and writes what it " +
+			"reads. Name the accounts that may start it in authors, or their relation to the repository in " +
+			"author_associations, such as OWNER, MEMBER and COLLABORATOR.",
 	},
 	ruleSchedule: {
 		Code: "schedule", Severity: SeverityError,
@@ -277,7 +276,7 @@ var rules = [...]Rule{
 	ruleOutputs: {
 		Code: "outputs", Severity: SeverityError,
 		Title: "an output that this server cannot perform",
-		Doc: "outputs of an automation names what may leave its runs. A branch is a folder and a name with " +
+		Doc: "outputs of an automation lists the outputs that its runs may have. A branch is a folder and a name with " +
 			"{run}, so that no two runs share one; a review never approves; protected paths are relative " +
 			"to the root of the repository.",
 	},
@@ -287,28 +286,28 @@ var rules = [...]Rule{
 		Doc: "A notification has either url or urlSecretName. url begins with https:// (or http:// for an address " +
 			"that outbound.allow of the server's settings lists) and holds no credential: the URL of an incoming " +
 			"webhook of Slack is one, and belongs in a team secret. With format: standard, secretName names the " +
-			"secret that signs. A factory has at most 20 notifications.",
+			"secret that signs the events. A factory has at most 20 notifications.",
 	},
 	ruleFilter: {
 		Code: "filter", Severity: SeverityError,
-		Title: "a payload filter that cannot be",
+		Title: "a payload filter that is not valid",
 		Doc: "filter.payload mirrors the body: a field takes a list of allowed values, an object of the " +
 			"operators in, not_in and exists, or a nested object. At most 10 levels, 64 fields with " +
-			"operators and 32 values in a set. The filter of a provider's event has for each key a list of " +
+			"operators and 32 values in a set. In the filter of a provider's event, each key takes a list of " +
 			"at most 100 values, or in and not_in.",
 	},
 	ruleFilterOperator: {
 		Code: "filter-operator", Severity: SeverityWarning,
 		Title: "a field of a filter that reads like an operator",
-		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, and notIn, " +
-			"$in or one_of would be looked for in the body. If the body has such a field, the filter is " +
-			"right.",
+		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, so the " +
+			"filter would look for notIn, $in or one_of in the body. If the body has such a field, ignore the " +
+			"warning.",
 	},
 	ruleFilterValue: {
 		Code: "filter-value", Severity: SeverityWarning,
 		Title: "a value of a filter that matches nothing",
 		Doc: "Conclusions, states of reviews, relations of authors and actions are words of the provider. " +
-			"A filter with another word matches nothing by it. Repositories and branches are compared as they " +
+			"No event has another word, so a filter with one matches nothing. Repositories and branches are compared as they " +
 			"are: release/* is the name of no branch. Only paths takes patterns, with *, ? and **; a leading ! " +
 			"and alternatives in braces stand for themselves there.",
 	},
@@ -320,15 +319,15 @@ var rules = [...]Rule{
 	},
 	ruleFilterHeaders: {
 		Code: "filter-headers", Severity: SeverityError,
-		Title: "a filter of headers that cannot be",
+		Title: "a filter of headers that is not valid",
 		Doc: "filter.headers of a webhook trigger names headers of the request, in any case, each with a " +
 			"list of allowed values or an object of the operators in and not_in. Headers with credentials " +
 			"and signatures are refused. At most 10 headers with 32 values each.",
 	},
 	ruleFlow: {
 		Code: "flow", Severity: SeverityError,
-		Title: "a flow that cannot be",
-		Doc: "concurrency, debounce, conversation and retry say how the runs of an automation wait for one " +
+		Title: "concurrency, debounce, conversation or retry that is not valid",
+		Doc: "concurrency, debounce, conversation and retry control how the runs of an automation wait for one " +
 			"another. A key is up to 8 paths into the payload, limit 1 to 1000, wait 1s to 1h, max up to " +
 			"24h and no shorter than wait, attempts 2 to 5, backoff 1m to 24h.",
 	},
@@ -385,52 +384,52 @@ var rules = [...]Rule{
 		Code: "secret-file-taken", Severity: SeverityError, NeedsState: true,
 		Title: "a sealed secret whose name is taken",
 		Doc: "A new file of secrets/ may not have the name of a team secret, and none that of a secret that the " +
-			"server's settings use. A team secret that is made later takes nothing from the factory: its own " +
-			"goes on counting there.",
+			"server's settings use. If a team secret gets the name later, the factory continues to use its " +
+			"own secret.",
 	},
 	ruleSealedOpen: {
 		Code: "secret-file-unreadable", Severity: SeverityError, NeedsState: true,
 		Title: "a sealed secret that does not open",
 		Doc: "The file is encrypted to another recipient than the factory's, was changed, or was sealed for " +
-			"another factory or under another name: a file does not open in another place than its own. " +
-			"Checks without the server, and of pull requests from forks or in public repositories, do not open " +
-			"files.",
+			"another factory or under another name: a file opens only in the factory and under the name for which " +
+			"it was sealed. Checks without the server, and checks of pull requests from forks or in public " +
+			"repositories, do not open files.",
 	},
 	RuleWebhookUnknown: {
 		Code: "webhook-unknown", Severity: SeverityWarning, NeedsState: true,
-		Title: "a UID of no webhook here",
-		Doc: "The UID is well formed and names no webhook of this factory, present or planned. The " +
-			"automation stays visible and does not fire for it.",
+		Title: "a UID that no webhook of the factory has",
+		Doc: "The UID has the right form, but no webhook of this factory has it, and no planned one would get it. " +
+			"The automation stays visible, and this UID starts nothing.",
 	},
 	RuleWebhookRenamed: {
 		Code: "webhook-renamed", Severity: SeverityError, NeedsState: true,
 		Title: "a webhook's file was renamed",
 		Doc: "One apply removes a webhook's file and adds one with the same content under another name. " +
-			"The new file would get a new URL and the sender's old one would die silently. The same where the " +
-			"content differs and both name a secret that no other webhook uses. Add the new file first, move " +
-			"the sender, then delete the old file; or say that it is meant: millwright sync --allow-rename, or " +
-			"allowRename: true in the source's settings.",
+			"The new file would get a new URL, and the old URL, which the sender uses, would answer 404. Files " +
+			"with different content count as a rename too if both name a secret that no other webhook uses. Add " +
+			"the new file first, move the sender, then delete the old file. To rename all the same, run " +
+			"millwright sync --allow-rename, or set allowRename: true in the source's settings.",
 	},
 	RulePruneGuard: {
 		Code: "prune-guard", Severity: SeverityError, NeedsState: true,
 		Title: "an apply that would delete most webhooks",
 		Doc: "An apply that would delete every webhook of a factory that has two or more, or more than " +
-			"half when it has four or more, is refused: a wrong branch or an empty checkout must not kill " +
-			"every URL. If it is meant, run millwright sync --allow-prune, or set allowPrune: true beside " +
+			"half when it has four or more, is refused: a wrong branch or an empty checkout must not delete " +
+			"every URL. To delete them all the same, run millwright sync --allow-prune, or set allowPrune: true beside " +
 			"the source in the settings.",
 	},
 	RuleWebhookLast: {
 		Code: "webhook-last", Severity: SeverityWarning, NeedsState: true,
 		Title: "a factory's only webhook would be deleted",
 		Doc: "An apply would delete the only webhook of a factory, which accepted deliveries within the " +
-			"last 7 days. Often its file only moved. A file that comes back under the same name within 30 " +
-			"days is the same webhook again, with its URL.",
+			"last 7 days. Often somebody has only moved its file. If a file of the same name returns " +
+			"within 30 days, it is the same webhook, with its old URL.",
 	},
 	RuleSenderContract: {
 		Code: "sender-contract", Severity: SeverityWarning, NeedsState: true,
 		Title: "a webhook whose sender must change too",
-		Doc: "authMode, signatureScheme or customScheme of a webhook that exists has changed. It applies, " +
-			"and from then on deliveries made the old way are answered 401. Change the sender at the same " +
+		Doc: "authMode, signatureScheme or customScheme of a webhook that exists has changed. The change is " +
+			"applied, and from then on the answer to deliveries in the old form is 401. Change the sender at the same " +
 			"time; for a change without a gap, add a second webhook, move the sender, and delete the " +
 			"first.",
 	},
@@ -443,21 +442,21 @@ var rules = [...]Rule{
 	RuleCommitSignature: {
 		Code: "commit-signature", Severity: SeverityError,
 		Title: "a commit that no trusted key has signed",
-		Doc: "Only the server checks this rule. The settings of the git source have verify, and the commit is not signed by one of those keys. " +
-			"Nothing of the commit is read. Sign it (git commit --amend -S), or add the key of its signer to " +
+		Doc: "Only the server checks this rule. The settings of the git source have verify, and none of its keys " +
+			"has signed the commit. The server reads no file of the commit. Sign it (git commit --amend -S), or add the key of its signer to " +
 			"the file of verify and reload the settings.",
 	},
 	ruleHarnessUnknown: {
 		Code: "harness-unknown", Severity: SeverityWarning, NeedsState: true,
 		Title: "a harness that the server does not have",
-		Doc: "harness.type names a harness of the server's settings. Runs that ask for another cannot " +
+		Doc: "harness.type names a harness of the server's settings. Runs with another harness cannot " +
 			"start.",
 	},
 	ruleNotHosted: {
 		Code: "not-hosted", Severity: SeverityWarning,
 		Title: "a key that the hosted service does not have",
 		Doc: "Only millwright validate --hosted checks this rule. The definition applies here; the hosted " +
-			"service whose format it shares refuses the file, key or value. The column hosted of " +
-			"docs/definitions.md shows which these are.",
+			"service with the same format refuses the file, key or value. The column hosted of " +
+			"docs/definitions.md marks these keys.",
 	},
 }

@@ -15,7 +15,7 @@ func newAudit(s Streams) *cobra.Command {
 		Use:   "audit",
 		Short: "List who changed what, newest first",
 		Long: `Lists the audit log: sign-ins, keys, secrets, applies, webhooks, cancelled runs and
-decisions on outputs, each with its actor and address. It has no secrets. With --factory,
+decisions on outputs, each with its actor and address. The log has no secrets. With --factory,
 the list has the changes of that factory alone. Needs a key of role admin.`,
 		Example: `  millwright audit
   millwright audit --action webhook --factory shop

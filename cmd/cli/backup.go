@@ -139,7 +139,7 @@ func newRestore(s Streams) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a backup the SQLite state again",
+		Short: "Restore a SQLite state from a backup",
 		Long: `Checks a backup and makes it the SQLite state. It refuses to replace a state that a server
 uses, and any other without --force. With --force it renames the old state.
 

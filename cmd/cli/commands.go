@@ -105,8 +105,8 @@ func newSecret(s Streams) *cobra.Command {
 		Long: `The server stores secrets sealed, and never returns their values. A webhook uses the value
 that its secret had at the last apply: run millwright sync to use a new one.
 
-A secret is the team's, for all factories, or lies encrypted in the definition of the one
-factory that has it.`,
+A team secret is for all factories. A secret of one factory is in the factory's definition,
+encrypted.`,
 		Args: noCommand,
 		RunE: help,
 	}
@@ -150,7 +150,7 @@ func newRun(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Start, follow, cancel and retry agent runs, and get what they left",
+		Short: "Start, follow, cancel and retry runs of agents, and get their changes and files",
 		Args:  noCommand,
 		RunE:  help,
 	}

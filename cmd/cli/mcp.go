@@ -22,7 +22,7 @@ func newMCP(s Streams) *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve agents: tools for tasks, runs, deliveries and definition files",
 		Long: `Speaks the Model Context Protocol over standard input and output. Agents start it; docs/mcp.md
-has their settings. A server has the same at /api/v1/mcp.
+has their settings. A server has the same tools at /api/v1/mcp.
 
 Each tool calls the server's API with the key of this command, and may do what the key's
 role may do. Tools that the role does not allow are not listed: with a viewer's key all are

@@ -12,7 +12,7 @@ func newRevision(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "revision",
-		Short: "Look at the history of a managed definition, and restore from it",
+		Short: "List, show and restore revisions of a managed definition",
 		Args:  noCommand,
 		RunE:  help,
 	}

@@ -99,7 +99,7 @@ func runStart(s Streams, c *Client) *cobra.Command {
 
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "label the run with `NAME`, for grouping and filtering")
-	f.StringVar(&title, "title", "", "`TITLE` for people; the prompt's first line when absent")
+	f.StringVar(&title, "title", "", "`TITLE` of the run (default the prompt's first line)")
 	f.StringVar(&model, "model", "", "language `MODEL`")
 	f.StringVar(&harness, "harness", "", "execute the run with this `HARNESS`")
 	f.StringVar(&environment, "environment", "", "`ID` of the environment")

@@ -69,8 +69,8 @@ func runArtifacts(s Streams, c *Client) *cobra.Command {
 changes of its checkouts as changes.patch and changes.bundle, and links such as pull requests.
 ARTIFACT is the path or UID of one of them.
 
-With --save it downloads the files below DIRECTORY, which is made if needed. It replaces no file.
-An agent wrote them: do not trust them.`,
+With --save it downloads the files below DIRECTORY, which it makes if needed. It replaces no file.
+Do not trust the files: an agent wrote them.`,
 		Example: `  millwright run artifacts 0197…
   millwright run artifacts 0197… report.md --save .
   millwright run artifacts 0197… -o json`,

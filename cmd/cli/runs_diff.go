@@ -22,8 +22,8 @@ func runDiff(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff RUN",
 		Short: "Print the changes that a run left",
-		Long: `Prints what RUN changed in its checkouts, as git diff does. Control characters and bytes that
-are no text are written as escapes, so that an agent's output cannot harm the terminal.
+		Long: `Prints what RUN changed in its checkouts, as git diff does. It prints control characters and bytes
+that are not text as escapes, so that an agent's output cannot harm the terminal.
 To use the changes, see millwright run apply.`,
 		Example: `  millwright run diff 0197…
   millwright run diff 0197… --repository acme/shop | less`,

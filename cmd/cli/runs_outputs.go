@@ -88,8 +88,8 @@ func runDecide(s Streams, c *Client, name, short, from, done string) *cobra.Comm
 	return &cobra.Command{
 		Use:   name + " RUN [OUTPUT…]",
 		Short: short,
-		Long: fmt.Sprintf(`%s. Without OUTPUT, all outputs of RUN that are %s.
-"run outputs" lists them.`, short, from),
+		Long: fmt.Sprintf(`Without OUTPUT, the command takes all outputs of RUN in the state %s.
+"millwright run outputs" lists outputs with their IDs and states.`, from),
 		Example: fmt.Sprintf("  millwright run %s 0197…\n  millwright run %s 0197… out_01…", name, name),
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,8 +136,8 @@ func runOpen(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open RUN",
 		Short: "Open a pull request from the changes of a run",
-		Long: `Opens a pull request from the changes of RUN, also when its automation has no outputs. The
-server pushes the changes to a branch of their own.`,
+		Long: `Opens a pull request from the changes of RUN, even if its automation has no outputs. The
+server pushes the changes to a new branch.`,
 		Example: `  millwright run open 0197… --title "Mend the flaky test"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -157,7 +157,7 @@ server pushes the changes to a branch of their own.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&repository, "repository", "", "`OWNER/NAME`, if the run changed several")
-	cmd.Flags().StringVar(&title, "title", "", "`TITLE`; that of the run when absent")
+	cmd.Flags().StringVar(&repository, "repository", "", "the repository `OWNER/NAME`; needed if the run changed several")
+	cmd.Flags().StringVar(&title, "title", "", "`TITLE` of the pull request (default that of the run)")
 	return cmd
 }

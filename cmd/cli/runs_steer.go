@@ -79,8 +79,8 @@ func runDrop(s Streams, c *Client) *cobra.Command {
 		Use:   "drop AUTOMATION",
 		Short: "Cancel the runs of an automation that wait",
 		Long: `Cancels the runs of an automation that wait for others of it, for the end of a burst of
-deliveries, or for their next attempt, and prints their IDs. Runs that a worker may take or
-holds go on. AUTOMATION is its name or UID.`,
+deliveries, or for their next attempt, and prints their IDs. It does not cancel runs that a
+worker may take or already executes. AUTOMATION is the automation's name or UID.`,
 		Example: `  millwright run list --waiting
   millwright run drop triage`,
 		Args: cobra.ExactArgs(1),
@@ -148,8 +148,9 @@ func runAnswer(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer RUN [CHOICE]",
 		Short: "Answer what the agent of a run asks",
-		Long: `Answers a question of an agent that asks before it acts: the run is BLOCKED, and goes on with the
-answer. CHOICE is the ID of a choice, or approve or deny. Without CHOICE it prints the questions.`,
+		Long: `Some agents ask before they act. Their question makes the run BLOCKED, and the answer makes it
+continue. CHOICE is the ID of a choice, or approve or deny. Without CHOICE the command prints the
+questions.`,
 		Example: `  millwright run answer 0197…
   millwright run answer 0197… approve
   millwright run answer 0197… deny --message "use the staging database"`,
@@ -177,8 +178,8 @@ answer. CHOICE is the ID of a choice, or approve or deny. Without CHOICE it prin
 		},
 	}
 
-	cmd.Flags().StringVar(&question, "question", "", "ID of the question; needed when the agent asks several")
-	cmd.Flags().StringVar(&message, "message", "", "text for the agent")
+	cmd.Flags().StringVar(&question, "question", "", "`ID` of the question; needed if the agent asks several")
+	cmd.Flags().StringVar(&message, "message", "", "`TEXT` for the agent")
 	return cmd
 }
 

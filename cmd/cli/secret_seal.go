@@ -32,8 +32,8 @@ recipient of the factory and writes it to secrets/SECRET.age in the definition a
 When the server applies that file, the factory has the secret, and no other factory does. To
 rotate it, seal the new value and commit.
 
-Asks the server for the recipient. With --recipient and the UID of the factory it needs no
-server: millwright secret recipient shows both.`,
+The command asks the server for the recipient. With --recipient and the UID of the factory it
+needs no server: millwright secret recipient shows both.`,
 		Example: `  millwright secret seal DEPLOY_TOKEN < token.txt
   millwright secret seal DEPLOY_TOKEN --dir factory --recipient age1... --factory fac_...
   millwright secret seal DEPLOY_TOKEN --stdout | millwright file put secrets/DEPLOY_TOKEN.age`,

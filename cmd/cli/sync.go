@@ -46,7 +46,7 @@ func newSync(s Streams) *cobra.Command {
 		Long: `Asks the server to read and apply its sources now. Without --factory it applies all
 factories. Exit status 0: each is applied; 1: one is refused.
 
---allow-prune and --allow-rename count for one revision: that of --revision, or else the
+--allow-prune and --allow-rename apply to one revision: that of --revision, or else the
 one that was refused last. If the source has a newer one, nothing is applied (status 1).`,
 		Example: `  millwright sync
   millwright sync --factory payments --allow-prune --revision 3f9c2d1`,
@@ -84,7 +84,7 @@ one that was refused last. If the source has a newer one, nothing is applied (st
 			"allow this apply to replace a webhook by one with another name and a new URL",
 		)
 	cmd.Flags().StringVar(&revision, "revision", "", "apply this `REVISION`, and no other")
-	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
+	cmd.Flags().BoolVar(&wait, "wait", true, "no effect: the command always waits until applied or refused")
 	return cmd
 }
 

@@ -277,7 +277,7 @@ func webhookReplay(s Streams, c *Client) *cobra.Command {
 		Use:   "replay WEBHOOK DELIVERY...",
 		Short: "Start the matching runs of accepted deliveries again, each as a new delivery",
 		Long: `Replays deliveries one after the other, in the order in which they are given, and prints
-the new one of each. Of several it prints the old one first; it goes on behind one that the
+the new delivery of each. For several it prints the old one first. It continues after one that the
 server refuses, and then exits with status 1.`,
 		Example: `  millwright webhook replay ci dlv_…
   millwright webhook deliveries ci --outcome accepted -o json |

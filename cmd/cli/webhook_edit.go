@@ -193,9 +193,9 @@ func webhookRotate(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate WEBHOOK",
 		Short: "Give a webhook a new secret; the old one stops working at once",
-		Long: `Makes a new secret for a webhook of a managed factory, or takes
-the one in --secret-file. Prints the webhook's URL and, on a line of its own, the secret if
-the server generated it. The secret is shown once.`,
+		Long: `Gives a webhook of a managed factory a new secret: a generated one, or that in
+--secret-file. Prints the webhook's URL and, on a line of its own, the secret if the server
+generated it. The secret is shown once.`,
 		Example: `  millwright webhook rotate alerts
   millwright webhook rotate pushes --secret-file secret.txt`,
 		Args: cobra.ExactArgs(1),

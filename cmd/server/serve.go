@@ -33,8 +33,8 @@ func NewServe(s cli.Streams) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the controller, ingress, API, dashboard and workers",
 		Long: `Watches definition files, applies them, and serves their webhooks, runs and dashboard. Use
---dir or --git for one factory, or a settings file for several. Ctrl-C stops the server,
-which finishes what is in flight.`,
+--dir or --git for one factory, or a settings file for several. Ctrl-C stops the server: it
+finishes the requests in progress, and returns running runs to the queue.`,
 		Example: `  millwright serve --dir ./factory
   millwright serve --git https://git.example.com/acme/factory.git --branch main --path .
   millwright serve --config millwright.yaml`,

@@ -22,8 +22,8 @@ func NewWorker(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run only workers, on any machine; or list the workers of a server",
-		Long: `Executes runs for a server elsewhere. It needs the NATS address of the server and the
-credentials of a worker, and neither the database nor the master key. SIGHUP reloads the
+		Long: `Executes runs for a server elsewhere. The worker needs the NATS address of the server and the
+credentials of a worker. It needs neither the database nor the master key. SIGHUP reloads the
 harnesses of its settings file.`,
 		Example: `  millwright key create build-host --role worker > worker.key        on the server
   millwright worker --nats-url tls://factory.example.com:4222 --nats-credentials worker.key`,
