@@ -1,8 +1,6 @@
 package bounds
 
 import (
-	"net/netip"
-	"strings"
 	"sync"
 )
 
@@ -152,23 +150,4 @@ func (h *Hold) Release() {
 	}
 	h.pool.Give(h.sender, h.n)
 	h.n = 0
-}
-
-// networkOf returns the /48 network of a sender that is an IPv6 /64 network, and otherwise "".
-func networkOf(sender string) string {
-	if !strings.HasSuffix(sender, "/64") {
-		return ""
-	}
-
-	prefix, err := netip.ParsePrefix(sender)
-	if err != nil {
-		return ""
-	}
-
-	wider, err := prefix.Addr().Prefix(48)
-	if err != nil {
-		return ""
-	}
-
-	return wider.String()
 }

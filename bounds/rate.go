@@ -1,6 +1,10 @@
 package bounds
 
-import "time"
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
 
 // Rate bounds the events of a sender in any minute. The senders of an IPv6 /48 network together may have
 // networkTimes as many as one, so that they cannot fill the table of senders.
@@ -33,4 +37,23 @@ func (r *Rate) Charge(sender string, now time.Time) time.Duration {
 		}
 	}
 	return r.Budget.Charge(sender, now)
+}
+
+// networkOf returns the /48 network of a sender that is an IPv6 /64 network, and otherwise "".
+func networkOf(sender string) string {
+	if !strings.HasSuffix(sender, "/64") {
+		return ""
+	}
+
+	prefix, err := netip.ParsePrefix(sender)
+	if err != nil {
+		return ""
+	}
+
+	wider, err := prefix.Addr().Prefix(48)
+	if err != nil {
+		return ""
+	}
+
+	return wider.String()
 }

@@ -1,9 +1,7 @@
 package ingress
 
 import (
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -55,66 +53,4 @@ func accepted(deliveryUID string, duplicate bool) answer {
 		result: resultAccepted,
 		body:   []byte(`{"delivery_id":"` + deliveryUID + `"}` + "\n"),
 	}
-}
-
-// writeTimeout is how long an HTTP/2 client may take to read its answer.
-const writeTimeout = 10 * time.Second
-
-// write sends the answer. If the body has not been read to its end, it closes the connection and does not
-// wait for the rest.
-func (q *request) write(a answer) {
-	h := q.w.Header()
-	switch {
-	case len(a.body) > 0:
-		h.Set("Content-Type", orJSON(a.contentType))
-		h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	case a.status != http.StatusNoContent:
-		h.Set("Content-Length", "0")
-	}
-
-	switch a.status {
-	case http.StatusMethodNotAllowed:
-		h.Set("Allow", http.MethodPost)
-	case http.StatusUnauthorized:
-		if q.bearer {
-			h.Set("WWW-Authenticate", "Bearer")
-		}
-	}
-
-	if a.wait > 0 {
-		h.Set("Retry-After", strconv.Itoa(a.wait))
-	}
-
-	early := !q.ended && q.r.ContentLength != 0
-	if early && q.r.ProtoMajor == 1 {
-		h.Set("Connection", "close")
-		abandonBody(q.w)
-	}
-	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays open for ever
-		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	}
-
-	q.w.WriteHeader(a.status)
-	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(a.body) // a sender that went away will retry
-	}
-	if early && q.r.ProtoMajor == 1 {
-		// Otherwise the server would read the rest of the body after the answer.
-		_ = http.NewResponseController(q.w).SetReadDeadline(time.Unix(1, 0))
-	}
-}
-
-// abandonBody makes the server close the connection after the answer, write side first, although the body
-// was not read: otherwise a reset could lose the answer. net/http does that only for a body beyond the
-// limit of http.MaxBytesReader, so it gets one.
-func abandonBody(w http.ResponseWriter) {
-	var b [1]byte
-	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(b[:])
-}
-
-func orJSON(contentType string) string {
-	if contentType == "" {
-		return "application/json"
-	}
-	return contentType
 }

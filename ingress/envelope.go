@@ -1,8 +1,6 @@
 package ingress
 
 import (
-	"mime"
-	"net/http"
 	"strings"
 
 	"millwright/state"
@@ -56,31 +54,3 @@ func (e envelope) followup(deliveryUID string, k kind) string {
 
 // kind is what is known of a delivery from its headers, in words of this server; "" for what is not.
 type kind struct{ event, content string }
-
-// contentType names the content type of a request, if it is one of those that senders of JSON use.
-func contentType(h http.Header) string {
-	values := h["Content-Type"]
-	if len(values) != 1 {
-		return ""
-	}
-
-	media, _, err := mime.ParseMediaType(values[0])
-	if err != nil {
-		return ""
-	}
-
-	for _, known := range []string{
-		"application/json", "text/json", "text/plain", "application/cloudevents+json",
-		"application/cloudevents-batch+json", "application/scim+json", "application/ld+json",
-		"application/vnd.api+json", "application/x-www-form-urlencoded", "application/octet-stream",
-	} {
-		if media == known {
-			return known
-		}
-	}
-
-	if strings.HasSuffix(media, "+json") {
-		return "another JSON type"
-	}
-	return "another type"
-}

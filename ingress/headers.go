@@ -2,12 +2,16 @@ package ingress
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 )
 
@@ -60,8 +64,8 @@ func (w *webhook) presented(h http.Header, t target) []string {
 // credential reports whether a header is a credential, or contains one of the secrets that were presented.
 func (w *webhook) credential(name string, values, presented []string) bool {
 	return slices.Contains(w.secrets, name) ||
-		schema.CredentialHeader(name) && !slices.Contains(w.signatures, name) ||
-		repeats(values, presented)
+		repeats(values, presented) ||
+		schema.CredentialHeader(name) && !slices.Contains(w.signatures, name)
 }
 
 // ofConnection reports whether a header describes the connection and not the message (RFC 9110, 7.6.1).
@@ -90,4 +94,78 @@ func repeats(values, secrets []string) bool {
 			return secret != "" && (strings.Contains(value, secret) || strings.Contains(decoded, secret))
 		})
 	})
+}
+
+// identify returns the delivery's identity from the first source that has one, and whether the provider's
+// signature covers it.
+func identify(w *webhook, h http.Header, body []byte, proof signature.Proof) (id state.Identity, signed bool) {
+	if w.idHeader != "" {
+		if value := joined(h[w.idHeader]); value != "" {
+			return state.IdentityOf(
+					state.IdentityHeader,
+					value,
+				), proof.DeliveryIDSigned &&
+					w.idHeader == proof.DeliveryHeader
+		}
+	}
+
+	if proof.DeliveryID != "" {
+		return state.IdentityOf(state.IdentityProvider, proof.DeliveryID), proof.DeliveryIDSigned
+	}
+	if value := joined(h[serviceHeader]); value != "" {
+		return state.IdentityOf(state.IdentityServiceHeader, value), false
+	}
+
+	sum := sha256.Sum256(body)
+	return state.IdentityOf(state.IdentityBodyHash, "sha256:"+hex.EncodeToString(sum[:])), true
+}
+
+// joined joins the values of a header; the result is empty if all of them are.
+func joined(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	for _, v := range values {
+		if v != "" {
+			return strings.Join(values, ", ")
+		}
+	}
+	return ""
+}
+
+// contentType names the content type of a request, if it is one of those that senders of JSON use.
+func contentType(h http.Header) string {
+	values := h["Content-Type"]
+	if len(values) != 1 {
+		return ""
+	}
+
+	media, _, err := mime.ParseMediaType(values[0])
+	if err != nil {
+		return ""
+	}
+
+	for _, known := range []string{
+		"application/json", "text/json", "text/plain", "application/cloudevents+json",
+		"application/cloudevents-batch+json", "application/scim+json", "application/ld+json",
+		"application/vnd.api+json", "application/x-www-form-urlencoded", "application/octet-stream",
+	} {
+		if media == known {
+			return known
+		}
+	}
+
+	if strings.HasSuffix(media, "+json") {
+		return "another JSON type"
+	}
+	return "another type"
+}
+
+// kindOf reads the headers of a delivery whose scheme found an event in them.
+func (w *webhook) kindOf(h http.Header, proof signature.Proof) kind {
+	k := kind{content: contentType(h)}
+	if w.scheme != nil {
+		k.event = w.scheme.KnownEvent(proof.Event)
+	}
+	return k
 }

@@ -86,3 +86,10 @@ func below(p string) bool {
 	rest, ok := strings.CutPrefix(p, "/webhooks")
 	return ok && (rest == "" || rest[0] == '/')
 }
+
+func lines(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}

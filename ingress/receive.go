@@ -1,16 +1,15 @@
 package ingress
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
-	"millwright/api"
 	"millwright/bounds"
 	"millwright/schema"
 	"millwright/signature"
@@ -19,7 +18,8 @@ import (
 )
 
 const (
-	maxJudged = 5 // how often a request is judged again when the definition changes meanwhile
+	maxJudged    = 5                // how often a request is judged again when the definition changes meanwhile
+	writeTimeout = 10 * time.Second // how long an HTTP/2 client may take to read its answer
 )
 
 // ServeHTTP answers a request for which Handles is true.
@@ -42,7 +42,8 @@ func (q *request) decide() answer {
 // receive implements docs/contract.md, section 8.
 func (in *Ingress) receive(q *request) answer {
 	var ok bool
-	if q.target, ok = parsePath(rawPath(q.r)); !ok { // 1
+	q.path, q.query = rawPath(q.r), rawQuery(q.r)
+	if q.target, ok = parsePath(q.path); !ok { // 1
 		return refused(http.StatusNotFound, resultNotFound)
 	}
 	if q.r.Method != http.MethodPost { // 2
@@ -77,13 +78,6 @@ func (in *Ingress) receive(q *request) answer {
 	return unavailable()
 }
 
-func lines(h http.Header) (n int) {
-	for _, values := range h {
-		n += len(values)
-	}
-	return n
-}
-
 // judge performs steps 3 to 10 with one snapshot. An error means that nothing was decided: state.ErrMoved
 // if the snapshot is outdated, any other if the state cannot be written.
 func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
@@ -107,6 +101,8 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	q.hook, q.bearer = w, w.mode == schema.AuthToken
 	q.traced()
 	q.identifySender()
+	q.limit = in.deliveriesOf(w)
+
 	if wait := in.failures.Spent(q.budget(), q.now); wait > 0 { // 4
 		return q.overBudget(resultFailures, wait), nil
 	}
@@ -138,7 +134,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	var proof signature.Proof
 	m := signature.Message{Method: q.r.Method, Header: q.r.Header, Body: q.body}
 	if w.mode == schema.AuthSignature { // 8
-		m.URL = in.cfg.PublicURL + rawPath(q.r) + rawQuery(q.r)
+		m.URL = in.cfg.PublicURL + q.path + q.query
 		var err error
 		if proof, err = w.verifier.Verify(m, q.now); err != nil {
 			in.metrics.refusal(err)
@@ -162,170 +158,54 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	return in.accept(q, m, proof, payload) // 10
 }
 
-// unreadable says, for the owner, why a body is not taken.
-func unreadable(q *request, err error) string {
-	packed := bytes.HasPrefix(q.body, []byte{0x1f, 0x8b}) || q.r.Header.Get("Content-Encoding") != ""
-	if !packed {
-		return err.Error()
-	}
-	return "the body is compressed, which is not supported: have the sender send plain JSON"
-}
-
-// traced starts the trace of a request to an existing webhook. It ignores trace headers of senders, who are
-// strangers.
-func (q *request) traced() {
-	if q.span == nil {
-		q.ctx, q.span = q.in.cfg.Tracer.Start(q.ctx, "receive", q.now)
-		q.span.Set(trace.Factory, q.hook.factory.uid).Set(trace.Webhook, q.hook.uid)
-	}
-}
-
-// identifySender sets the sender of the request.
-func (q *request) identifySender() {
-	if q.sender != "" {
-		return
-	}
-	sender := api.SenderOf(q.r, q.in.cfg.TrustedProxies)
-	if q.sender = sender.Key; sender.Unheeded {
-		q.in.noteForwarded(q.sender)
-	}
-}
-
-func (q *request) budget() bounds.WebhookSender {
-	return bounds.WebhookSender{Webhook: q.hook.uid, Sender: q.sender}
-}
-
-// charge charges the delivery budget, once for a request.
-func (q *request) charge() time.Duration {
-	if q.charged {
-		return 0
-	}
-	wait := q.in.deliveries.ChargeUpTo(q.budget(), q.in.deliveriesOf(q.hook), q.now)
-	q.charged = wait == 0
-	return wait
-}
-
-// askedFor reports whether the server asked the forge to send this delivery again.
-func (q *request) askedFor() (bool, error) {
-	if !q.hook.redelivers {
-		return false, nil
-	}
-
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
-	defer cancel()
-	return q.in.store.Registrations().Asked(ctx, q.hook.uid, q.r.Header.Get("X-Github-Delivery"))
-}
-
-// chargeUnless is charge, but for deliveries that the server asked for.
-func (q *request) chargeUnless(asked bool) time.Duration {
-	if asked {
-		return 0
-	}
-	return q.charge()
-}
-
-// checkToken compares the credential of a token or url_token webhook. It returns the reason of a refusal,
-// for the owner. It compares hashes in constant time.
-func (w *webhook) checkToken(h http.Header, t target) (reason string) {
-	token, reason := t.token, ""
-	if w.mode == schema.AuthToken {
-		if token, reason = bearer(h["Authorization"]); reason != "" {
-			return reason
-		}
-	} else if !t.hasToken {
-		return "the URL has no token"
-	}
-
-	sum := sha256.Sum256([]byte(token))
-	same := subtle.ConstantTimeCompare(sum[:], w.tokenHash[:]) == 1
+// write sends the answer. If the body has not been read to its end, it closes the connection and does not
+// wait for the rest.
+func (q *request) write(a answer) {
+	h := q.w.Header()
 	switch {
-	case !w.hasSecret:
-		return "the webhook's secret is empty or pending: every request is refused"
-	case !same && w.mode == schema.AuthToken:
-		return "the bearer token is not this webhook's secret"
-	case !same:
-		return "the token in the URL is not this webhook's secret"
+	case len(a.body) > 0:
+		h.Set("Content-Type", cmp.Or(a.contentType, "application/json"))
+		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	case a.status != http.StatusNoContent:
+		h.Set("Content-Length", "0")
 	}
 
-	return ""
-}
-
-// bearer returns the token of an Authorization header: "Bearer" in any case, spaces, the token.
-func bearer(values []string) (token, reason string) {
-	if len(values) == 0 {
-		return "", "there is no Authorization header"
-	}
-
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return "", "there are several Authorization headers that differ"
+	switch a.status {
+	case http.StatusMethodNotAllowed:
+		h.Set("Allow", http.MethodPost)
+	case http.StatusUnauthorized:
+		if q.bearer {
+			h.Set("WWW-Authenticate", "Bearer")
 		}
 	}
 
-	scheme, token, ok := strings.Cut(strings.Trim(values[0], " "), " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return "", "the Authorization header is not of the form Bearer <token>"
+	if a.wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(a.wait))
 	}
 
-	return strings.TrimLeft(token, " "), ""
-}
-
-// parse validates the body, and decodes it if an automation has a payload filter.
-func (w *webhook) parse(body []byte) (schema.Payload, error) {
-	if !w.filtered {
-		return schema.Payload{}, schema.ValidJSON(body)
+	early := !q.ended && q.r.ContentLength != 0
+	if early && q.r.ProtoMajor == 1 {
+		h.Set("Connection", "close")
+		abandonBody(q.w)
 	}
-	return schema.ParsePayload(body)
-}
-
-// refuseSigned refuses a request with a wrong signature. It stores a secret that a provider sends before it
-// signs, for the webhook's owner.
-func (q *request) refuseSigned(m signature.Message, reason string) (answer, error) {
-	w := q.hook
-	if !w.hasSecret && w.scheme != nil {
-		if token, ok := w.scheme.PendingToken(m); ok {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
-			defer cancel()
-
-			offer := state.OfferedSecret{Value: token, Sender: q.sender, Received: q.now}
-			if err := q.in.store.OfferSecret(ctx, w.factory.uid, w.uid, offer); err != nil {
-				return answer{}, err
-			}
-
-			reason = "the webhook's secret is still pending, and this request brought one: the webhook's " +
-				"page in the dashboard shows it"
-		}
+	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays open for ever
+		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 
-	return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
-}
-
-// rejectFailed rejects an unauthenticated request, and charges the budget of failed authentications.
-func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
-	if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 { // other requests spent it meanwhile
-		return q.overBudget(resultFailures, wait), nil
+	q.w.WriteHeader(a.status)
+	if q.r.Method != http.MethodHead {
+		_, _ = q.w.Write(a.body) // a sender that went away will retry
 	}
-	return q.reject(status, outcome, reason)
-}
-
-// broken refuses a request whose body did not arrive. On a signature webhook the sender is unauthenticated,
-// so it charges the budget of failed authentications.
-func (q *request) broken() answer {
-	if q.hook.mode == schema.AuthSignature {
-		if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 {
-			return q.overBudget(resultFailures, wait)
-		}
+	if early && q.r.ProtoMajor == 1 {
+		// Otherwise the server would read the rest of the body after the answer.
+		_ = http.NewResponseController(q.w).SetReadDeadline(time.Unix(1, 0))
 	}
-	return refused(http.StatusBadRequest, resultBroken)
 }
 
-// reject logs the request with its precise cause for the owner, and answers with the status alone.
-func (q *request) reject(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), acceptTimeout)
-	defer cancel()
-
-	r := q.rejection(outcome, reason)
-	r.Status = status
-	err := q.in.store.RecordRejected(ctx, r)
-	return refused(status, resultOf(outcome)), err
+// abandonBody makes the server close the connection after the answer, write side first, although the body
+// was not read: otherwise a reset could lose the answer. net/http does that only for a body beyond the
+// limit of http.MaxBytesReader, so it gets one.
+func abandonBody(w http.ResponseWriter) {
+	var b [1]byte
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(b[:])
 }

@@ -14,37 +14,6 @@ const (
 	maxLogged     = 100 // webhooks in the log, each minute
 )
 
-// note counts the request.
-func (q *request) note(kind state.RefusalKind, budget int) {
-	w, r := q.hook, &q.in.refusals
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.waiting == nil {
-		r.waiting, r.minute = map[refusalKey]*state.RefusedRequests{}, map[string]map[state.RefusalKind]int64{}
-	}
-
-	key := refusalKey{w.id, q.now.Unix() / 3600, kind}
-	one := r.waiting[key]
-	if one == nil {
-		if len(r.waiting) >= maxRefusals {
-			return
-		}
-		one = &state.RefusedRequests{WebhookID: w.id, FactoryUID: w.factory.uid, Kind: kind}
-		r.waiting[key] = one
-	}
-	one.Count++
-	one.Sender, one.Budget, one.Last = q.sender, budget, q.now
-
-	if r.minute[w.uid] == nil {
-		if len(r.minute) >= maxLogged {
-			return
-		}
-		r.minute[w.uid] = map[state.RefusalKind]int64{}
-	}
-	r.minute[w.uid][kind]++
-}
-
 // take returns the counts that wait.
 func (r *refusals) take() []state.RefusedRequests {
 	r.mu.Lock()
@@ -122,15 +91,4 @@ func (in *Ingress) logRefusals() {
 			"disabled", n[state.RefusedDisabled],
 		)
 	}
-}
-
-// overBudget refuses the request until a budget has room again.
-func (q *request) overBudget(r result, wait time.Duration) answer {
-	kind, budget := state.RefusedDeliveries, q.in.deliveriesOf(q.hook)
-	if r == resultFailures {
-		kind, budget = state.RefusedFailures, int(q.in.failuresLimit.Load())
-	}
-
-	q.note(kind, budget)
-	return tooMany(r, wait)
 }

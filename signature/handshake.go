@@ -74,10 +74,10 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 func (s *Scheme) PendingToken(m Message) (string, bool) {
 	token := ""
 	switch s.row.name {
-	case "asana":
-		token, _ = single(m.Header, "X-Hook-Secret")
 	case "notion":
 		token = text(members(m.Body, "verification_token")[0])
+	case "asana":
+		token, _ = single(m.Header, "X-Hook-Secret")
 	}
 	return token, token != "" && len(token) <= maxChallenge
 }
