@@ -157,7 +157,7 @@ server pushes the changes to a new branch.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&repository, "repository", "", "the repository `OWNER/NAME`; needed if the run changed several")
+	cmd.Flags().StringVar(&repository, "repository", "", "`OWNER/NAME` of the repository, if the run changed several")
 	cmd.Flags().StringVar(&title, "title", "", "`TITLE` of the pull request (default that of the run)")
 	return cmd
 }
