@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"millwright/api"
@@ -56,6 +57,10 @@ func (s *service) listAudit(ctx context.Context, in *struct {
 		return ListAuditResponse{}, err
 	}
 
+	if in.Action != "" && !audit.Known(in.Action) {
+		return ListAuditResponse{}, unknownAction(in.Action)
+	}
+
 	var last audit.Position
 	if after != "" && json.Unmarshal([]byte(after), &last) != nil {
 		return ListAuditResponse{}, api.InvalidField("cursor", "not a cursor of this list")
@@ -84,6 +89,17 @@ func (s *service) listAudit(ctx context.Context, in *struct {
 	}
 
 	return out, nil
+}
+
+// unknownAction returns the error for an action that no change has. It lists the actions of the kind, or all kinds.
+func unknownAction(name string) error {
+	kind, _, _ := strings.Cut(name, ".")
+	if all := audit.Actions(kind); len(all) > 0 {
+		known := strings.Join(all, ", ")
+		return api.InvalidField("action", "unknown action %q; the actions of %s are %s", name, kind, known)
+	}
+
+	return api.InvalidField("action", "unknown action %q; the kinds are %s", name, strings.Join(audit.Kinds(), ", "))
 }
 
 func newAuditEntry(e audit.Entry) AuditEntry {

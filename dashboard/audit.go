@@ -10,6 +10,7 @@ import (
 	"millwright/admin"
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // auditView is a page of the audit log with its filter.
@@ -24,14 +25,11 @@ type auditView struct {
 	First   string
 }
 
-// auditKinds are the kinds of changes, as the part of an action before its dot has them.
-var auditKinds = []string{"factory", "webhook", "delivery", "run", "output", "secret", "key", "session"}
-
 // audit lists who changed what.
 func (q *request) audit() error {
 	in := q.URL.Query()
 	v := auditView{
-		Kinds:  auditKinds,
+		Kinds:  audit.Kinds(),
 		Names:  map[string]string{},
 		Values: map[string]string{},
 		Errors: map[string]string{},

@@ -153,10 +153,39 @@ func (d *document) servers(n *yaml.Node) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.serverKeys(n.Content[i+1])
+		d.serverWay(n.Content[i], n.Content[i+1])
 		out[n.Content[i].Value] = nodeJSON(n.Content[i+1])
 		d.references(n.Content[i+1])
 	}
 	return out
+}
+
+// serverWay warns of an MCP server that has not exactly one of the keys by which an agent reaches it.
+func (d *document) serverWay(name, server *yaml.Node) {
+	var given []string
+	for _, key := range []string{"command", "url", "warp_id"} {
+		if value := child(server, key); value != nil && value.Value != "" {
+			given = append(given, key)
+		}
+	}
+
+	switch {
+	case len(given) == 0:
+		d.report(
+			d.spanOf(name),
+			ruleMCPServer,
+			fmt.Sprintf("the MCP server %s has neither command nor url", quoted(name.Value)),
+			"write the program to start as command, or the server's address as url",
+		)
+
+	case len(given) > 1:
+		d.report(
+			d.spanOf(name),
+			ruleMCPServer,
+			fmt.Sprintf("the MCP server %s has %s", quoted(name.Value), strings.Join(given, " and ")),
+			"delete all of them but one",
+		)
+	}
 }
 
 // serverKeys refuses keys of an MCP server that differ only in case from a known one: readers of JSON take

@@ -37,6 +37,7 @@ func (d *document) notification(name string) Notification {
 	d.distinct("events", d.value("events"))
 	d.distinct("filter.state", d.value("filter", "state"))
 	d.distinct("filter.automation", d.value("filter", "automation"))
+	d.neverSent(n)
 	if list := d.value("filter", "automation"); list != nil && list.Kind == yaml.SequenceNode {
 		for _, item := range list.Content {
 			if item.Kind == yaml.ScalarNode && !d.bad[item] {
@@ -113,6 +114,28 @@ func ReceiverURL(text string) (u *url.URL, problem string) {
 		return nil, "has a fragment, which is never sent"
 	}
 	return u, ""
+}
+
+// neverSent warns of a filter of states that no event of the list passes.
+func (d *document) neverSent(n Notification) {
+	states := d.value("filter", "state")
+	if states == nil || len(n.Filter.State) == 0 || d.anyBad(states) || d.anyBad(d.value("events")) {
+		return
+	}
+
+	for _, event := range n.Events {
+		state, ofRun := strings.CutPrefix(event, "run.")
+		if !ofRun || slices.Contains(n.Filter.State, strings.ToUpper(state)) {
+			return
+		}
+	}
+
+	d.report(
+		d.spanOf(states),
+		ruleNotificationNever,
+		fmt.Sprintf("no run of events ends in %s: this is never sent", strings.Join(n.Filter.State, " or ")),
+		"add the events of these states to events, or delete filter.state",
+	)
 }
 
 // distinct refuses a text that is listed before.

@@ -41,6 +41,7 @@ const (
 	ruleTypeMismatch
 	ruleInvalidValue
 	ruleModelOrHarness
+	ruleMCPServer
 	ruleAuthMode
 	ruleSignatureScheme
 	ruleCustomScheme
@@ -60,6 +61,7 @@ const (
 	ruleSchedule
 	ruleOutputs
 	ruleNotification
+	ruleNotificationNever
 	ruleFilter
 	ruleFilterOperator
 	ruleFilterValue

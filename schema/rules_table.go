@@ -159,6 +159,12 @@ var rules = [...]Rule{
 		Doc: "model and harness are two ways to select what executes a run, so they exclude one another. " +
 			"agentDefaults in factory.yaml needs one of them.",
 	},
+	ruleMCPServer: {
+		Code: "mcp-server", Severity: SeverityWarning,
+		Title: "an MCP server that no agent can reach",
+		Doc: "Each server of mcpServers has exactly one of command, url and warp_id. A run goes on without a server " +
+			"that has none, and reports it in config_not_applied.",
+	},
 	ruleAuthMode: {
 		Code: "auth-mode", Severity: SeverityError,
 		Title: "an unknown authentication mode",
@@ -287,6 +293,12 @@ var rules = [...]Rule{
 			"that outbound.allow of the server's settings lists) and holds no credential: the URL of an incoming " +
 			"webhook of Slack is one, and belongs in a team secret. With format: standard, secretName names the " +
 			"secret that signs the events. A factory has at most 20 notifications.",
+	},
+	ruleNotificationNever: {
+		Code: "notification-never", Severity: SeverityWarning,
+		Title: "a notification that is never sent",
+		Doc: "filter.state narrows the events of runs: run.failed passes FAILED alone. When no event of the list " +
+			"passes the filter, the notification is never sent.",
 	},
 	ruleFilter: {
 		Code: "filter", Severity: SeverityError,

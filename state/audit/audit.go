@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +60,39 @@ const (
 	OutputRetry     = "output.retry"
 	StateRestore    = "state.restore" // the state was made from a backup
 )
+
+// actions holds every action, in the order of the constants.
+var actions = []string{
+	SignIn, SignInRefused,
+	KeyCreate, KeyRevoke, KeyRotate,
+	SecretSet, SecretDelete,
+	FactoryApply, FactoryEdit, FactoryRestore, FactoryRollback, FactoryResume, FactorySetting,
+	WebhookCreate, WebhookUpdate, WebhookEnable, WebhookDisable, WebhookRotate, WebhookDelete,
+	DeliveryReplay,
+	RunCancel,
+	OutputOpen, OutputApprove, OutputReject, OutputRetry,
+	StateRestore,
+}
+
+// Kinds returns the kinds of actions: their parts before the dot, in the order of the constants.
+func Kinds() []string {
+	var kinds []string
+	for _, action := range actions {
+		kind, _, _ := strings.Cut(action, ".")
+		kinds = append(kinds, kind)
+	}
+	return slices.Compact(kinds)
+}
+
+// Known reports whether name is an action or a kind of actions.
+func Known(name string) bool { return slices.Contains(actions, name) || slices.Contains(Kinds(), name) }
+
+// Actions returns the actions of a kind, in the order of the constants.
+func Actions(kind string) []string {
+	return slices.DeleteFunc(slices.Clone(actions), func(action string) bool {
+		return !strings.HasPrefix(action, kind+".")
+	})
+}
 
 // Entry is a row of the log. It never has a secret.
 type Entry struct {
