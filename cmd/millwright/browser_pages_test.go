@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -59,6 +60,7 @@ var forms = []struct {
 // phone, and every page can be used by keyboard.
 func (b *tab) everyPage() {
 	fromEnvironment(b.T, axeVariable)
+	defer b.hold()()
 	wanted := regexp.MustCompile(*only)
 	for name, path := range b.w.pages() {
 		if !wanted.MatchString(name) {
@@ -79,6 +81,25 @@ func (b *tab) everyPage() {
 			b.axeSees()
 		}
 		b.keyboard(name)
+	}
+}
+
+// hold gives the pages a stream that opens and then tells of no change: a live part that is taken over would
+// replace what the test looks at. The function that it returns lets pages follow changes again.
+func (b *tab) hold() (release func()) {
+	b.Helper()
+	script, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `window.EventSource = class {
+			addEventListener(type, listener) { if (type === 'open') queueMicrotask(listener); }
+			close() {}
+		};`,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return func() {
+		ask(b, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script.Identifier})
 	}
 }
 
