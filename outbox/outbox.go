@@ -45,7 +45,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Outbox performs outputs.
+// Outbox performs the outputs of runs at forges, each once, and publishes checks there.
 type Outbox struct {
 	cfg     Config
 	key     []byte // of markers

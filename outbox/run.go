@@ -12,7 +12,7 @@ import (
 	"millwright/state/notice"
 )
 
-// New returns an outbox. Run it.
+// New returns an outbox, which performs nothing until Run is called.
 func New(cfg Config) (*Outbox, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -7,7 +7,7 @@ import (
 	"millwright/docs"
 )
 
-// Rule returns what the rule is.
+// Rule returns the rule's entry: its code, severity, title and explanation.
 func (id RuleID) Rule() Rule { return rules[id] }
 
 // Code returns the rule's code.

@@ -331,7 +331,8 @@ func liveWebhooks(ctx context.Context, tx db.Reader, factoryUID string) ([]Webho
 	return db.All(ctx, tx, scanWebhook, liveWebhooksSQL, factoryUID)
 }
 
-// Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
+// Webhooks returns a factory's webhooks in the order of their names, with the deleted ones if deleted is true.
+// It returns none for a factory that does not exist.
 func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) ([]Webhook, error) {
 	query := `SELECT ` + webhookColumns + webhookTables + `WHERE w.factory_uid = $1`
 	if !deleted {

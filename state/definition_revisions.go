@@ -78,8 +78,8 @@ func scanManaged(row db.Row) (ManagedRevision, error) {
 	return h, err
 }
 
-// ManagedHead returns the newest revision that the server holds of a factory's definition; before the first,
-// the empty one of number 0.
+// ManagedHead returns the newest stored revision of a managed factory. If the factory has none, it returns an
+// empty revision of number 0.
 func (s *Store) ManagedHead(ctx context.Context, factoryUID string) (ManagedRevision, error) {
 	h, err := managedHead(ctx, s.db.Reader, factoryUID)
 	return h, err

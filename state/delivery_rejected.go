@@ -157,7 +157,8 @@ const countRefusalSQL = `
 		budget = excluded.budget,
 		last_at = excluded.last_at`
 
-// CountRefusals adds to the counts of webhooks, each by the hour of its last request.
+// CountRefusals adds refused requests to the counts of their webhooks, for the hour of the last request of each.
+// It adds all in one transaction, or none.
 func (s *Store) CountRefusals(ctx context.Context, refusals []RefusedRequests) error {
 	if len(refusals) == 0 {
 		return nil

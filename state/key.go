@@ -80,7 +80,8 @@ func scanKey(row db.Row) (Key, error) {
 const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at, factories)
 VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
-// CreateKey makes an API key and returns it with its secret, which is not stored and not shown again.
+// CreateKey makes an API key for all factories and returns it with its secret. The state stores only a hash of
+// the secret, so nothing returns the secret later. nil means that the key does not expire.
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
 	return s.CreateLimitedKey(ctx, name, role, expires, nil)
 }
@@ -354,7 +355,7 @@ func (s *Store) EndPersonSessions(ctx context.Context) error {
 	return s.db.Exec(ctx, endPersonSessionsSQL)
 }
 
-// EndSession ends the session of this token, if there is one.
+// EndSession ends the session of this token. It is no error if there is none.
 func (s *Store) EndSession(ctx context.Context, token string) error {
 	err := s.db.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, HashToken(token))
 	return err

@@ -20,11 +20,11 @@ const deliveryLogsSQL = `SELECT
 FROM webhooks
 ORDER BY id`
 
-// ExpireDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
-// stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
-// is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
-// with its row, unless a run refers to it. Identities go when their webhook is deleted
-// and cannot come back, offered secrets after age.
+// ExpireDeliveries deletes old rows of the delivery logs, and returns how many it deleted. A row stays while it is
+// among the newest keep rows of its webhook, is among the newest keep accepted ones, or is younger than age. So a
+// flood of rejected requests pushes no accepted delivery out. The payload of a row is deleted with it, unless a
+// run refers to it. Identities are deleted when their webhook is deleted and cannot return, offered secrets after
+// age.
 func (s *Store) ExpireDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
 	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w deliveryLog, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
@@ -354,7 +354,7 @@ func conversationOf(text string) string {
 	return f.Conversation
 }
 
-// ExpireUse forgets what runs used on days that are long ago.
+// ExpireUse deletes the counts of tokens, dollars and runs of days that budgets and charts no longer show.
 func (s *Store) ExpireUse(ctx context.Context) error { return budget.Expire(ctx, s.db, time.Now()) }
 
 // artifactCost is how many bytes the smallest artifact counts as.

@@ -278,7 +278,8 @@ func (s *Store) served(ctx context.Context, generation int64) error {
 	}
 }
 
-// Served waits until all replicas serve the definition that the factory has now.
+// Served waits until all replicas serve the definition that the factory has now. ErrNotFound if there is no such
+// factory.
 func (s *Store) Served(ctx context.Context, factoryUID string) error {
 	var generation int64
 	row := s.db.QueryRow(ctx, `SELECT generation FROM factories WHERE uid = $1`, factoryUID)

@@ -63,7 +63,7 @@ func (r Run) Held() bool { return r.LeaseUntil != nil }
 // Ended reports whether the run's execution is over. Only a follow-up, or an answer, moves the run on.
 func (r Run) Ended() bool { return r.State.Ended() && !r.Held() }
 
-// Run is a stored run.
+// Run is a stored run: its request, its state, and its claim while a worker holds it.
 type Run struct {
 	ID, FactoryUID     string
 	Title              string

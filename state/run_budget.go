@@ -20,7 +20,8 @@ func (s *Store) serverBudget() schema.Budget {
 	return schema.Budget{}
 }
 
-// SetBudget sets the budget of the settings, and has the runs that wait for one looked at again.
+// SetBudget replaces the budget of the settings. Workers may claim runs that waited for a budget again, and the
+// claims decide on them anew.
 func (s *Store) SetBudget(ctx context.Context, b schema.Budget) error {
 	s.budget.Store(&b)
 	if err := s.db.Exec(ctx, unparkSQL); err != nil {
@@ -36,7 +37,8 @@ func (r Run) scopes() budget.Scopes {
 	return budget.Scopes{Factory: r.FactoryUID, Agent: r.AgentUID, Automation: r.AutomationUID}
 }
 
-// OverBudget describes the budget for one run that a run has exceeded; empty when it has exceeded none.
+// OverBudget describes a budget of a single run that r has exceeded. It returns an empty text if r has exceeded
+// none.
 func (s *Store) OverBudget(ctx context.Context, r Run) (string, error) {
 	return s.overBudget(ctx, s.db.Reader, r)
 }

@@ -195,8 +195,8 @@ func (r *Run) enter(ctx context.Context, tx *db.Tx, seq int64, kind string, cont
 	return err
 }
 
-// Entries returns what happened in a run after the entry of the given number, oldest first: at most limit
-// entries. The run's creation is not an entry.
+// Entries returns the messages and changes of state of a run whose number is greater than after, oldest first, at
+// most limit of them. The run's creation is not an entry. It returns none for a run that does not exist.
 func (s *Store) Entries(ctx context.Context, runID string, after int64, limit int) ([]Entry, error) {
 	return s.entries(ctx, `run_id = $1 AND seq > $2`, runID, after, limit)
 }

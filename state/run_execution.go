@@ -298,7 +298,8 @@ func (s *Store) RequestCancel(ctx context.Context, id, by string) (Run, error) {
 	return r, err
 }
 
-// DropWaiting cancels a run that waits for others of its automation or for a time, and reports whether it does.
+// DropWaiting cancels a run that waits for others of its automation or for a time, and reports whether it cancelled
+// it. It reports false for a run that does not exist or does not wait.
 func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
 	_, waits, err := s.cancel(ctx, id, "it was dropped while it waited", true)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {

@@ -153,8 +153,8 @@ FROM (
 ) AS latest
 ORDER BY seq`
 
-// Changes returns the changes of a run's state, oldest first: the latest limit of them. The run's creation
-// is not among them.
+// Changes returns the latest changes of a run's state, at most limit of them, oldest first. The run's creation
+// is not among them. It returns none for a run that does not exist.
 func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, error) {
 	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e Entry, err error) {
 		var content string
@@ -175,8 +175,8 @@ func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, 
 // maxRunChanges is how many changes of a run's state are returned at most.
 const maxRunChanges = 1000
 
-// RunChanges returns the changes of a run's state, oldest first: at most the first 1,000. The run's creation is
-// not one of them.
+// RunChanges returns the first changes of a run's state, at most 1,000 of them, oldest first. The run's creation
+// is not among them. It returns none for a run that does not exist.
 func (s *Store) RunChanges(ctx context.Context, runID string) ([]Entry, error) {
 	return s.entries(ctx, `run_id = $1 AND seq > $2 AND kind = '`+kindState+`'`, runID, 0, maxRunChanges)
 }

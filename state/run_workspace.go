@@ -179,7 +179,8 @@ func (s *Store) Snapshot(ctx context.Context, r Run) (Snapshot, error) {
 	return v, err
 }
 
-// SnapshotPart returns a part of a snapshot's archive.
+// SnapshotPart returns a part of a snapshot's archive, decrypted. Parts count from 0. ErrNotFound if the snapshot
+// has no such part.
 func (s *Store) SnapshotPart(ctx context.Context, r Run, v Snapshot, part int) ([]byte, error) {
 	number := v.first + int64(part)
 	var sealed []byte

@@ -233,23 +233,24 @@ func DeliveryTime(uid string) time.Time {
 }
 
 var (
-	// ErrNotFound says that the named thing does not exist.
+	// ErrNotFound: the named thing does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the change contradicts the state.
+	// ErrConflict: the stored data does not allow the change.
 	ErrConflict = errors.New("conflict")
-	// ErrFull says that as many messages wait for a run as may.
+	// ErrFull: the most messages that may wait for a run already do.
 	ErrFull = errors.New("full")
-	// ErrLost says that a worker no longer holds the run it writes to.
+	// ErrLost: the worker no longer holds the run to which it writes.
 	ErrLost = errors.New("the claim on this run is lost")
-	// ErrMoved says that the factory's definition changed since it was read.
+	// ErrMoved: the factory's definition changed after the caller read it.
 	ErrMoved = errors.New("the definition changed meanwhile")
 	// ErrUnreadable: a stored row cannot be read; the wrapping error names it.
 	ErrUnreadable = errors.New("it cannot be read as it is stored")
-	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
+	// ErrUnavailable: the database cannot be reached or written now. A retry may succeed. Every method that
+	// reads or writes the database can return it.
 	ErrUnavailable = db.ErrUnavailable
 )
 
-// Refusal is an ErrNotFound, ErrConflict or ErrFull with what it is about.
+// Refusal is an ErrNotFound, ErrConflict or ErrFull that names its subject.
 type Refusal struct {
 	Kind   error
 	Detail string // names the thing, or the contradiction, without the kind
@@ -261,7 +262,7 @@ func (r *Refusal) Error() string { return r.Detail + ": " + r.Kind.Error() }
 // Unwrap returns the kind.
 func (r *Refusal) Unwrap() error { return r.Kind }
 
-// Detail returns what the refusal in err is about; the text of any other error.
+// Detail returns the detail of the Refusal that err wraps, or the text of err if it wraps none.
 func Detail(err error) string {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -58,7 +58,7 @@ const (
 	recordAgain = 200 * time.Millisecond
 )
 
-// Sender sends events.
+// Sender sends stored events to their receivers, each at least once, and records every attempt.
 type Sender struct {
 	cfg     Config
 	metrics *metrics

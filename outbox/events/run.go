@@ -10,7 +10,7 @@ import (
 	"millwright/state/notice"
 )
 
-// New returns a sender. Run it.
+// New returns a sender, which sends nothing until Run is called.
 func New(cfg Config) (*Sender, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -152,10 +152,10 @@ func deniesCredentials(err error) bool {
 	return false
 }
 
-// UID returns the worker's UID.
+// UID returns the worker's UID, which is a part of every subject that it uses.
 func (c *Client) UID() string { return c.uid }
 
-// Close ends the connection.
+// Close ends the connection. Requests in progress fail.
 func (c *Client) Close() { c.nc.Close() }
 
 // requestTimeout is how long an answer may take.

@@ -90,14 +90,14 @@ type Question struct {
 	Choices []Choice        `json:"choices"`
 }
 
-// Choice is a possible answer.
+// Choice is one of the answers that the question of an agent allows.
 type Choice struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 }
 
-// Mail has what the living session of an agent has not got.
+// Mail has the messages and answers that the living session of an agent has not received yet.
 type Mail struct {
 	Messages []LiveMessage `json:"messages,omitempty"`
 	Replies  []Reply       `json:"replies,omitempty"`
@@ -109,7 +109,7 @@ type LiveMessage struct {
 	Text string `json:"text"`
 }
 
-// Report describes a worker process.
+// Report describes a worker process to the server: what it is, and which runs it executes now.
 type Report struct {
 	Name      string   `json:"name"`
 	Version   string   `json:"version"`
@@ -156,7 +156,7 @@ var (
 // budget.
 type OverBudgetError struct{ Budget string }
 
-// Error describes the budget.
+// Error names the budget that the run exceeded.
 func (e OverBudgetError) Error() string { return e.Budget }
 
 // failure is an error in a server's answer.

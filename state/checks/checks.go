@@ -39,7 +39,7 @@ const (
 // ErrConflict reports that a check is of another commit by now.
 var ErrConflict = errors.New("the pull request has another head by now")
 
-// Check is a stored check.
+// Check is the stored result of a check, of a commit or a pull request, that the outbox publishes at a forge.
 type Check struct {
 	FactoryUID  string
 	Number      int    // of the pull request; 0: a commit of the watched branch
@@ -98,7 +98,7 @@ func (c Check) Subject() string {
 	return "#" + strconv.Itoa(c.Number)
 }
 
-// Table is the stored checks.
+// Table reads and writes the checks that a database stores.
 type Table struct{ db *db.DB }
 
 // New returns the checks in a database.

@@ -46,7 +46,7 @@ var (
 	ErrConflict = errors.New("the event is in another state")
 )
 
-// Event is a stored event.
+// Event is a stored event of a factory for one notification, with the state of its sending.
 type Event struct {
 	UID, FactoryUID, NotificationUID string
 	Notification                     string // its name
@@ -72,7 +72,7 @@ type Attempt struct {
 	Answer string // how the answer begins
 }
 
-// Table is the stored events.
+// Table reads and writes the events that a database stores.
 type Table struct{ db *db.DB }
 
 // New returns the events in a database.

@@ -48,7 +48,7 @@ var (
 	ErrConflict = errors.New("the output is in another state")
 )
 
-// Output is a stored output.
+// Output is a stored output of a run: what the server is to perform at a forge, and how far it is.
 type Output struct {
 	UID, RunID, FactoryUID, AutomationUID string
 	Execution                             int
@@ -71,7 +71,7 @@ type Run struct {
 	Execution                     int
 }
 
-// Table is the stored outputs.
+// Table reads and writes the outputs that a database stores.
 type Table struct {
 	db      *db.DB
 	log     *audit.Log

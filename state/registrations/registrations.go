@@ -41,7 +41,7 @@ type Registration struct {
 	revision int64 // counts what applies wrote
 }
 
-// Table is the stored registrations.
+// Table reads and writes the registrations that a database stores.
 type Table struct{ db *db.DB }
 
 // New returns the registrations in a database.

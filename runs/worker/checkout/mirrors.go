@@ -49,7 +49,7 @@ type Source struct {
 	Author string // of commits that are made in the checkout
 }
 
-// Made describes a checkout.
+// Made describes a checkout that was made: its commit, and the branch if one is known.
 type Made struct {
 	Commit string
 	Branch string // empty: the commit is on no branch that is known by name

@@ -21,7 +21,7 @@ type Changes struct {
 	Patch    *os.File // nil: it would be too large
 }
 
-// Close closes the files.
+// Close closes the files of the bundle and the patch.
 func (c *Changes) Close() {
 	for _, f := range []*os.File{c.Bundle, c.Patch} {
 		if f != nil {

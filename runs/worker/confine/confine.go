@@ -33,7 +33,7 @@ const (
 	Home = "home"
 )
 
-// Config configures a Host.
+// Config is the settings of a Host.
 type Config struct {
 	// Label names the control groups of this worker.
 	Label string

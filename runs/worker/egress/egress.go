@@ -40,7 +40,7 @@ type Refusal struct {
 	Reason string
 }
 
-// Config configures a Proxy.
+// Config is the settings of a Proxy. Its zero value refuses every connection.
 type Config struct {
 	// Names are the hosts that clients may reach, as CheckName accepts them.
 	Names []string
@@ -59,7 +59,7 @@ type Proxy struct {
 	told map[Refusal]bool
 }
 
-// New returns a proxy.
+// New returns a proxy that takes connections once Serve is called.
 func New(cfg Config) *Proxy {
 	return &Proxy{cfg: cfg, slots: make(chan struct{}, maxConnections), told: map[Refusal]bool{}}
 }

@@ -36,7 +36,7 @@ type Adapter interface {
 // that block, any other text is the assistant's.
 type Lines struct{}
 
-// Line reads one line.
+// Line adds the block that a line of the output stands for to out.
 func (Lines) Line(out Out, line string) {
 	if strings.HasPrefix(strings.TrimLeft(line, " \t"), "{") {
 		var head struct {
