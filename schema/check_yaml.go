@@ -25,26 +25,13 @@ func (d *document) parse() {
 		return
 	}
 
-	first, second, err := decode(d.text)
-	if err != nil {
-		d.parseErr = err // placed later: see diagnose.go
-		return
+	root, ok := quickDecode(d.text)
+	if !ok {
+		if root, ok = d.decode(); !ok {
+			return
+		}
 	}
 
-	if second != nil {
-		n := second
-		start := d.offset(n.Line, n.Column)
-		d.report(d.spanAt(start, start+min(3, len(d.src)-start)), ruleMultipleDocuments,
-			"a second YAML document begins here; a file holds one",
-			"move it to a file of its own, or delete the line with ---")
-	}
-
-	if first == nil || len(first.Content) == 0 {
-		d.data = map[string]any{}
-		return
-	}
-
-	root := first.Content[0]
 	if d.holdsTooMuch(values(root), maxYAMLValues) {
 		return
 	}
@@ -67,6 +54,30 @@ func (d *document) parse() {
 
 	d.root = root
 	d.data, _ = data.(map[string]any)
+}
+
+// decode has the parser read the text. It reports what it finds, and returns false, when there is no value.
+func (d *document) decode() (root *yaml.Node, ok bool) {
+	first, second, err := decode(d.text)
+	if err != nil {
+		d.parseErr = err // placed later: see diagnose.go
+		return nil, false
+	}
+
+	if second != nil {
+		n := second
+		start := d.offset(n.Line, n.Column)
+		d.report(d.spanAt(start, start+min(3, len(d.src)-start)), ruleMultipleDocuments,
+			"a second YAML document begins here; a file holds one",
+			"move it to a file of its own, or delete the line with ---")
+	}
+
+	if first == nil || len(first.Content) == 0 {
+		d.data = map[string]any{}
+		return nil, false
+	}
+
+	return first.Content[0], true
 }
 
 // holdsTooMuch reports a file that holds more than most of something, values or what stands between them.
