@@ -198,7 +198,7 @@ func TestHover(t *testing.T) {
 	asked(t, c, dir)
 
 	for name, row := range map[string]struct{ file, text, want string }{
-		"a key":          {"webhooks/n.yaml", "auth¦Mode: token\nsecretName: CI_TOKEN\n", "How senders show who they are"},
+		"a key":          {"webhooks/n.yaml", "auth¦Mode: token\nsecretName: CI_TOKEN\n", "How senders authenticate"},
 		"an inner key":   {"runners/big.yaml", "platform:\n  o¦s: linux\n", "os"},
 		"a problem":      {"webhooks/n.yaml", "secret¦name: CI_TOKEN\n", "rule `unknown-key`"},
 		"a scheme":       {"webhooks/n.yaml", "signatureScheme: git¦hub\n", "github"},
