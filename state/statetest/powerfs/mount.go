@@ -2,6 +2,7 @@ package powerfs
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -62,7 +63,63 @@ var (
 	_ fs.NodeUnlinker   = (*node)(nil)
 	_ fs.NodeRmdirer    = (*node)(nil)
 	_ fs.NodeRenamer    = (*node)(nil)
+
+	_ fs.NodeOpendirHandler = (*node)(nil)
+	_ fs.FileReaddirenter   = (*listing)(nil)
+	_ fs.FileSeekdirer      = (*listing)(nil)
 )
+
+// listing reads a directory. Whoever goes back to its beginning sees the names that it has then.
+type listing struct {
+	dir  *node
+	all  []fuse.DirEntry
+	next int
+}
+
+// OpendirHandle opens a directory for reading.
+func (n *node) OpendirHandle(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	return &listing{dir: n}, 0, 0
+}
+
+// Readdirent returns the next name, or nil behind the last one. The kernel asks one at a time.
+func (l *listing) Readdirent(context.Context) (*fuse.DirEntry, syscall.Errno) {
+	if l.next == 0 {
+		l.all = l.dir.list()
+	}
+	if l.next == len(l.all) {
+		return nil, 0
+	}
+
+	l.next++
+	return &l.all[l.next-1], 0
+}
+
+// Seekdir goes to a place that a name was read with.
+func (l *listing) Seekdir(_ context.Context, place uint64) syscall.Errno {
+	if place > uint64(len(l.all)) {
+		return syscall.EINVAL
+	}
+	l.next = int(place)
+	return 0
+}
+
+// list returns the names of a directory, in order.
+func (n *node) list() []fuse.DirEntry {
+	n.disk.mu.Lock()
+	defer n.disk.mu.Unlock()
+
+	all := make([]fuse.DirEntry, 0, len(n.names))
+	for i, name := range slices.Sorted(maps.Keys(n.names)) {
+		child := n.names[name]
+		all = append(all, fuse.DirEntry{
+			Name: name,
+			Mode: child.Mode(),
+			Ino:  child.StableAttr().Ino,
+			Off:  uint64(1 + i),
+		})
+	}
+	return all
+}
 
 // OnAdd makes what a disk has at its start known to the kernel.
 func (n *node) OnAdd(ctx context.Context) {
