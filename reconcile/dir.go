@@ -171,8 +171,7 @@ func openRoot(dir string) (*os.Root, string, error) {
 
 // withoutPath returns the cause of a path error, for messages that already name the path.
 func withoutPath(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

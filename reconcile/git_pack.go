@@ -144,8 +144,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 		ObjectBytes:   g.cfg.MaxObjectBytes,
 		UnpackedBytes: g.cfg.MaxUnpackedBytes,
 	})
-	var large bundle.LimitError
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[bundle.LimitError](err); ok {
 		return tooLarge("the commit has %s", large.Excess)
 	}
 	return err

@@ -161,21 +161,8 @@ func (l *Loop) refuse(
 		slices.EqualFunc(f.Problems, p.Problems, sameProblem) {
 		return result, nil
 	}
-
-	attempt := state.Attempt{
-		FactoryUID: f.UID,
-		Started:    started,
-		Revision:   snap.Revision,
-		Outcome:    state.OutcomeRefused,
-		Problems:   p.Problems,
-		Message:    result.Message,
-		CheckURL:   l.checkURL(),
-	}
-
-	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
-		return Result{}, err
-	} else if err != nil {
-		return l.fail(ctx, started, snap.Revision, err), err
+	if failed, err := l.recordRefused(ctx, started, result); err != nil {
+		return failed, err
 	}
 
 	l.cfg.Log.Warn(

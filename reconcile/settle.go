@@ -98,19 +98,8 @@ func (l *Loop) suspend(
 		return result, nil
 	}
 
-	attempt := state.Attempt{
-		FactoryUID: f.UID,
-		Started:    started,
-		Revision:   snap.Revision,
-		Outcome:    state.OutcomeSuspended,
-		Problems:   p.Problems,
-		Message:    result.Message,
-		CheckURL:   l.checkURL(),
-	}
-	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
-		return Result{}, err
-	} else if err != nil {
-		return l.fail(ctx, started, snap.Revision, err), err
+	if failed, err := l.recordRefused(ctx, started, result); err != nil {
+		return failed, err
 	}
 
 	l.cfg.Log.Info("suspended: the revision is valid and not applied",
@@ -162,4 +151,22 @@ func versions(secrets map[string]state.SecretInfo) string {
 func (l *Loop) settled(f state.Factory, outcome state.Outcome) Result {
 	clear(l.failures)
 	return Result{Outcome: outcome, Revision: f.Attempted, Problems: f.Problems, Message: f.Message}
+}
+
+// recordRefused records an attempt that applied nothing. With an error it returns the result of the failure.
+func (l *Loop) recordRefused(ctx context.Context, started time.Time, r Result) (Result, error) {
+	err := l.cfg.Store.Refuse(ctx, state.Attempt{
+		FactoryUID: l.cfg.Factory.UID,
+		Started:    started,
+		Revision:   r.Revision,
+		Outcome:    r.Outcome,
+		Problems:   r.Problems,
+		Message:    r.Message,
+		CheckURL:   l.checkURL(),
+	})
+	if err == nil || errors.Is(err, state.ErrSuperseded) {
+		return Result{}, err
+	}
+
+	return l.fail(ctx, started, r.Revision, err), err
 }

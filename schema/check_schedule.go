@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,7 @@ func ParseCron(text string) (cron.Schedule, error) {
 		return nil, err
 	}
 
-	if strings.HasPrefix(text, "@every ") {
-		duration := strings.TrimPrefix(text, "@every ")
+	if duration, ok := strings.CutPrefix(text, "@every "); ok {
 		every, err := time.ParseDuration(duration)
 		if err != nil || !wholeDuration.MatchString(duration) || every <= 0 {
 			return nil, fmt.Errorf(
@@ -78,10 +78,8 @@ func checkCron(text string) error {
 	case strings.HasPrefix(text, "@every "):
 		return nil
 	case strings.HasPrefix(text, "@"):
-		for _, w := range cronWords {
-			if w == text {
-				return nil
-			}
+		if slices.Contains(cronWords, text) {
+			return nil
 		}
 
 		if text == "@every" {

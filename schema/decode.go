@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -96,13 +97,7 @@ func (d *document) anyBad(n *yaml.Node) bool {
 		return true
 	}
 
-	for _, c := range n.Content {
-		if d.anyBad(c) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(n.Content, d.anyBad)
 }
 
 // nodeJSON writes a node as JSON: keys in the order of the file, numbers as

@@ -1,6 +1,9 @@
 package schema
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // Execution holds the keys that say how a run is executed. In a file's own
 // Execution a zero value means that the key is absent; an empty, non-nil list
@@ -79,13 +82,7 @@ func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
 	}
 
 	out := make(map[string]json.RawMessage, len(a)+len(b))
-	for k, v := range a {
-		out[k] = v
-	}
-
-	for k, v := range b {
-		out[k] = v
-	}
-
+	maps.Copy(out, a)
+	maps.Copy(out, b)
 	return out
 }

@@ -202,8 +202,7 @@ func (t *tree) unreadable(p string, err error) error {
 
 // cause is an error without the path, which the problem names already.
 func cause(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
 	return clip(err.Error())

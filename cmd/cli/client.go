@@ -210,8 +210,7 @@ func (c *Client) unreachable(err error) error {
 		return err
 	}
 
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 

@@ -46,8 +46,7 @@ Exit status 0: nothing is bad; 1: something is, such as a server that does not a
 				return err
 			}
 
-			var e *Exit
-			if errors.As(err, &e) && e.Status == ExitUsage {
+			if e, ok := errors.AsType[*Exit](err); ok && e.Status == ExitUsage {
 				return err
 			}
 			if err != nil {

@@ -198,8 +198,7 @@ func refusedDelivery(ctx context.Context, target string, size int) (int, error) 
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
 		return 0, err

@@ -199,8 +199,7 @@ text.`,
 			}
 
 			file, err := c.file(cmd.Context(), f, args[0], "")
-			var no *refusal
-			if errors.As(err, &no) && no.status == http.StatusNotFound {
+			if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusNotFound {
 				err = nil
 			}
 			if err != nil {
@@ -218,8 +217,7 @@ text.`,
 
 			if err := putFile(cmd.Context(), s, c, f, args[0], text, edits{base: file.Revision}); err != nil {
 				status := ExitProblem
-				var e *Exit
-				if errors.As(err, &e) {
+				if e, ok := errors.AsType[*Exit](err); ok {
 					status = e.Status
 				}
 

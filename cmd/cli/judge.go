@@ -52,8 +52,7 @@ func (c *Client) judge(
 		"allow_rename": allow.rename,
 	})
 	if err != nil {
-		var r *refusal
-		if errors.As(err, &r) && r.status == http.StatusBadRequest && !loaded.Valid() {
+		if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusBadRequest && !loaded.Valid() {
 			// Such as one with impossible paths.
 			return nil, fmt.Errorf("%w: it does not accept such a tree", errNotAsked)
 		}

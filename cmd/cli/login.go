@@ -116,8 +116,7 @@ func notStored(err error) error {
 		return err
 	}
 
-	var r *refusal
-	if errors.As(err, &r) && r.status == http.StatusUnauthorized {
+	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusUnauthorized {
 		return &Exit{ExitProblem, errors.New("the server refused the key, which was not stored: " +
 			"make one with millwright key create NAME")}
 	}

@@ -115,8 +115,7 @@ var suggestions = map[string][]string{
 
 // flagError names the flag that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		name := unknown.GetSpecifiedName()
 		if near := nearestFlag(cmd, name); near != "" {
 			return Usagef("unknown flag --%s: did you mean --%s? (see %s --help)", name, near, cmd.CommandPath())
@@ -141,8 +140,7 @@ func nearestFlag(cmd *cobra.Command, name string) string {
 
 // StartError gives the reasons why a server cannot start the status of "could not".
 func StartError(err error) error {
-	var e *Exit
-	if errors.As(err, &e) {
+	if errors.As(err, new(*Exit)) {
 		return err
 	}
 	return &Exit{ExitUnreachable, err}

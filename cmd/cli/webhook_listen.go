@@ -70,8 +70,7 @@ connection it continues without gaps or repeats. Ctrl-C ends it.`,
 // mayRead returns the refusal of a server that does not give the key's holder deliveries as they were sent.
 func (c *Client) mayRead(ctx context.Context, deliveries string) error {
 	_, err := c.call(ctx, http.MethodGet, deliveries+"/"+state.DeliveryUIDAt(time.Now())+"/request", nil)
-	var no *refusal
-	if errors.As(err, &no) && no.status == http.StatusNotFound {
+	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusNotFound {
 		return nil
 	}
 	return err
@@ -196,8 +195,7 @@ func (l *listening) handle(ctx context.Context, e event) error {
 // deliver posts a delivery to the local address and prints the result. Its errors are those of the server.
 func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 	stored, err := l.c.call(ctx, http.MethodGet, l.path+"/"+uid+"/request", nil)
-	var no *refusal
-	if errors.As(err, &no) && no.status == http.StatusNotFound {
+	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusNotFound {
 		return "→ gone", nil
 	}
 	if err != nil {
@@ -231,8 +229,7 @@ func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 	began := time.Now()
 	resp, err := l.local.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
 

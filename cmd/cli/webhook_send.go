@@ -237,8 +237,7 @@ func deliver(w io.Writer, req *http.Request) error {
 
 	resp, err := client.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the URL, which may hold a token
 		}
 		if errors.Is(err, context.Canceled) {

@@ -328,8 +328,7 @@ func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 		err = yaml.Unmarshal(text, reflect.New(t).Interface())
 	}
 
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		d.bad(n, at, "%s: want %s, not %s", at, kindOf(t), wrong.Value)
 	} else if err != nil {
 		d.bad(n, at, "%s: %s", at, decodingError(err))

@@ -73,8 +73,7 @@ func parse(line json.RawMessage) (Request, error) {
 
 	d := json.NewDecoder(bytes.NewReader(trimmed))
 	if err := d.Decode(&r); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
+		if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return r, fmt.Errorf("%s cannot be a JSON %s", Printable(kind.Field), kind.Value)
 		}
 		return r, errors.New("it is no JSON object")

@@ -60,8 +60,7 @@ func openSecrets(
 // open decrypts the file.
 func (o ownSecret) open(cur state.Current) schema.SealedFact {
 	value, err := cur.Identity.Open(cur.Factory.UID, o.file.Name, o.file.File)
-	var wrong *agefile.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*agefile.Error](err); ok {
 		return schema.SealedFact{Problem: wrong.Text, Hint: wrong.Hint}
 	}
 

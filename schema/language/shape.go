@@ -3,6 +3,7 @@ package language
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,9 +51,7 @@ func (s shape) alternatives(depth int) (all []shape) {
 		defs, _ := s.root["$defs"].(map[string]any)
 		if to, ok := defs[name].(map[string]any); ok {
 			merged := map[string]any{}
-			for key, value := range to {
-				merged[key] = value
-			}
+			maps.Copy(merged, to)
 			for _, key := range []string{"title", "description", "examples", "default"} {
 				if own, ok := s.at[key]; ok {
 					merged[key] = own

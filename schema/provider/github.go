@@ -1,6 +1,9 @@
 package provider
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // GitHub's events: https://docs.github.com/en/webhooks/webhook-events-and-payloads
 
@@ -76,12 +79,7 @@ func githubTable() *table {
 func is(object string, actions ...string) func(*body) bool {
 	return func(b *body) bool {
 		action := b.string("action")
-		for _, a := range actions {
-			if action == a {
-				return b.has(object)
-			}
-		}
-		return false
+		return slices.Contains(actions, action) && b.has(object)
 	}
 }
 

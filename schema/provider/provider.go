@@ -312,8 +312,8 @@ func MeantEvent(provider, written string) string {
 		name := text
 		if prefix := form[0]; strings.HasSuffix(prefix, "_") {
 			name = form[1] + strings.TrimPrefix(text, prefix)
-		} else if strings.HasSuffix(text, prefix) {
-			name = strings.TrimSuffix(text, prefix) + form[1]
+		} else if stem, ok := strings.CutSuffix(text, prefix); ok {
+			name = stem + form[1]
 		}
 
 		if tableFor(provider).event(name) != nil {

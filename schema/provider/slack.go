@@ -1,5 +1,7 @@
 package provider
 
+import "slices"
+
 // Slack's events: https://docs.slack.dev/reference/events
 
 func slackTable() *table {
@@ -33,13 +35,7 @@ func slackTable() *table {
 
 // oneOf reports whether the string at a path is one of the words.
 func (b *body) oneOf(path string, words ...string) bool {
-	text := b.string(path)
-	for _, word := range words {
-		if text == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(words, b.string(path))
 }
 
 // slackEvent reports whether a payload is an event that the app itself did not cause.

@@ -69,10 +69,8 @@ func (r *Report) Outcome() Outcome {
 	if slices.ContainsFunc(r.Trees, func(t Tree) bool { return t.Err != "" }) {
 		return Incomplete
 	}
-	for _, p := range r.Problems {
-		if r.fails(p) {
-			return Bad
-		}
+	if slices.ContainsFunc(r.Problems, r.fails) {
+		return Bad
 	}
 	return Good
 }

@@ -49,8 +49,7 @@ func classify(err error) error {
 }
 
 func unavailable(err error) bool {
-	var lite *sqlitedriver.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		switch lite.Code() & 0xff {
 		case sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_BUSY,
 			sqlitelib.SQLITE_CANTOPEN:
@@ -60,8 +59,7 @@ func unavailable(err error) bool {
 		return false
 	}
 
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code[:2] {
 		case "08", "53", "57", "58", "25", "40": // connection, resources, operator, system, read-only, rollback
 			return true
@@ -78,8 +76,7 @@ func unavailable(err error) bool {
 
 // IsForeignKey reports a violated FOREIGN KEY constraint.
 func IsForeignKey(err error) bool {
-	var lite *sqlitedriver.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_FOREIGNKEY
 	}
 	var pg *pgconn.PgError

@@ -80,12 +80,10 @@ func receiveEntry(root *os.Root, h *tar.Header, in io.Reader) error {
 
 // received returns the reason of an error, for a path that is the archive's.
 func received(err error) error {
-	var place *fs.PathError
-	if errors.As(err, &place) {
+	if place, ok := errors.AsType[*fs.PathError](err); ok {
 		return RefusedError{fmt.Sprintf("%.100q: %v", place.Path, place.Err)}
 	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		return RefusedError{fmt.Sprintf("%.100q: %v", link.New, link.Err)}
 	}
 	return err
