@@ -205,6 +205,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header .
 // noServer is the error of a server that does not answer, and may later.
 type noServer struct{ error }
 
+func (e *noServer) Unwrap() error { return e.error }
+
 func (c *Client) unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

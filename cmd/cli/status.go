@@ -109,7 +109,7 @@ func unreachable(err error) bool {
 
 // ended returns the error of a wait that an error ended.
 func (l *lookout) ended(err error, wait bool, timeout time.Duration) error {
-	if wait && errors.Is(err, context.DeadlineExceeded) {
+	if wait && errors.Is(err, context.DeadlineExceeded) && l.why != "" {
 		return &Exit{ExitUnreachable, fmt.Errorf("not settled after %s: %s", timeout, l.why)}
 	}
 	if errors.Is(err, context.Canceled) {
