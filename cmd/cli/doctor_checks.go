@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // doctor collects what its checks find. It prints a table while it goes on.
@@ -22,7 +23,7 @@ type diagnosis struct {
 }
 
 func (d *doctor) note(one diagnosis) {
-	one.Message, one.Todo = clean(one.Message), clean(one.Todo)
+	one.Message, one.Todo = oneLine(one.Message), oneLine(one.Todo)
 	d.checks = append(d.checks, one)
 	if d.out != "table" {
 		return
@@ -33,6 +34,9 @@ func (d *doctor) note(one diagnosis) {
 		fmt.Fprintf(d.Out, "     %s\n", one.Todo)
 	}
 }
+
+// oneLine is clean for text whose lines are joined: errors of PostgreSQL have several.
+func oneLine(s string) string { return clean(strings.Join(strings.Fields(s), " ")) }
 
 func (d *doctor) ok(check, format string, args ...any) {
 	d.note(diagnosis{Check: check, State: "ok", Message: fmt.Sprintf(format, args...)})
