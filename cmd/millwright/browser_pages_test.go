@@ -99,7 +99,7 @@ func (b *tab) hold() (release func()) {
 	}
 
 	return func() {
-		ask(b, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script.Identifier})
+		ask(b, page.RemoveScriptToEvaluateOnNewDocument, page.RemoveScriptToEvaluateOnNewDocumentParams(script))
 	}
 }
 
