@@ -1,11 +1,12 @@
 package ingress
 
 import (
+	"net/http"
+	"time"
+
 	"millwright/schema"
 	"millwright/schema/provider"
 	"millwright/state"
-	"net/http"
-	"time"
 )
 
 // delivered returns a delivery as triggers see it.

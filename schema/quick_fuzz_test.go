@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -43,7 +42,7 @@ func FuzzQuick(f *testing.F) {
 		want := parsed.Content[0]
 		uncomment(want)
 		if !reflect.DeepEqual(want, root) {
-			t.Errorf("%q: the parser reads it otherwise (-parser +quick):\n%s", text, cmp.Diff(want, root))
+			t.Errorf("%q: the parser reads it otherwise", text)
 		}
 	})
 }

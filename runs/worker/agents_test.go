@@ -114,7 +114,7 @@ func (a realAgent) harness(t *testing.T) worker.Harness {
 		t.Fatal(err)
 	}
 	h := worker.Harness{
-		Preset: a.preset, Program: a.program, Args: a.args, SameUser: true, Timeout: 2 * time.Minute,
+		Preset: a.preset, Program: a.program, Args: a.args, SameUser: true, Timeout: statetest.Patience,
 		Path: filepath.Dir(statetest.Program(t, "node")) + ":/usr/local/bin:/usr/bin:/bin",
 	}
 	for name, value := range a.env {

@@ -7,7 +7,7 @@ import (
 
 // Patience bounds each wait of a test. It is longer than the lease of an output that a dead server took and the wait
 // for the forge's late answer together, which are a minute each.
-const Patience = 3 * time.Minute
+const Patience = 5 * time.Minute
 
 // Until returns once done reports true. It fails the test after Patience, and prints what it waited for.
 func Until(t testing.TB, what string, done func() bool) {
