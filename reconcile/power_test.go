@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -54,20 +53,6 @@ func applyCommit(dsn string) error {
 		}
 		fmt.Println(r.Outcome, r.Message)
 	}
-}
-
-// powerFailures is how often the power fails: 20 times, or MILLWRIGHT_POWER_FAILURES times.
-func powerFailures(t *testing.T) int {
-	t.Helper()
-	text, ok := os.LookupEnv("MILLWRIGHT_POWER_FAILURES")
-	if !ok {
-		return 20
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MILLWRIGHT_POWER_FAILURES=%q is not a number of failures", text)
-	}
-	return n
 }
 
 // powered is a repository, and a state with a clone of it on a disk whose power fails.
@@ -156,7 +141,7 @@ func TestPowerFailureOfClones(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	disk := powerfs.NewDisk()
 	failed, repaired := 0, 0
-	for round := range powerFailures(t) {
+	for round := range powerfs.Failures(t, 20) {
 		if round%7 == 6 {
 			disk = powerfs.NewDisk()
 		}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,20 +28,6 @@ import (
 )
 
 var powerSeed = flag.Uint64("power-seed", 1, "seed of the failures of TestPowerFailure")
-
-// powerFailures is how often the power fails: 20 times, or MILLWRIGHT_POWER_FAILURES times.
-func powerFailures(t *testing.T) int {
-	t.Helper()
-	text, ok := os.LookupEnv("MILLWRIGHT_POWER_FAILURES")
-	if !ok {
-		return 20
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MILLWRIGHT_POWER_FAILURES=%q is not a number of failures", text)
-	}
-	return n
-}
 
 // The program that uses the file system is not the one that serves it: it is this binary, started with what it does
 // in powerVariable, and with the directory.
@@ -127,7 +112,7 @@ func (p *promises) keep(n note, begun map[string]map[string]bool) {
 // stores secrets, rotates its master key, and is copied and restored. Whatever was promised is there afterwards,
 // and nothing is half done.
 func TestPowerFailure(t *testing.T) {
-	p, lost := failPower(t, powerFailures(t), "")
+	p, lost := failPower(t, powerfs.Failures(t, 20), "")
 	if lost != nil {
 		t.Fatal(lost)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -39,20 +38,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// powerFailures is how often the power fails: 8 times, or MILLWRIGHT_POWER_FAILURES times.
-func powerFailures(t *testing.T) int {
-	t.Helper()
-	text, ok := os.LookupEnv("MILLWRIGHT_POWER_FAILURES")
-	if !ok {
-		return 8
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("MILLWRIGHT_POWER_FAILURES=%q is not a number of failures", text)
-	}
-	return n
-}
-
 // checkOut runs a process that checks a repository out, with its mirrors on a disk. It returns what it said.
 func checkOut(t *testing.T, disk *powerfs.Disk, url, into string) (string, error) {
 	t.Helper()
@@ -77,7 +62,7 @@ func TestPowerFailureOfMirrors(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	disk := powerfs.NewDisk()
 	failed := 0
-	for round := range powerFailures(t) {
+	for round := range powerfs.Failures(t, 8) {
 		files := map[string]string{"large.txt": strings.Repeat(fmt.Sprintln(round), 3000)}
 		for i := range 6 {
 			files[fmt.Sprintf("f%d.txt", i)] = fmt.Sprintf("%d of %d", i, round)

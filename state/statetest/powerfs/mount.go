@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +13,21 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
+
+// Failures returns how often a test lets the power fail: MILLWRIGHT_POWER_FAILURES times, or as often as usual.
+func Failures(t testing.TB, usual int) int {
+	t.Helper()
+	text, ok := os.LookupEnv("MILLWRIGHT_POWER_FAILURES")
+	if !ok {
+		return usual
+	}
+
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MILLWRIGHT_POWER_FAILURES=%q is not a number of failures", text)
+	}
+	return n
+}
 
 // Mount mounts the disk on a directory of its own until the test ends or unmount is called. It skips the test where
 // file systems cannot be mounted; under CI=true it fails.
