@@ -21,7 +21,7 @@ const (
 	maxColumns    = 120 // of a line; a tab counts as four
 	maxLines      = 500 // of a file
 	maxStateFiles = 30  // directly in the room state
-	maxIndexes    = 38  // that the migration of each database makes
+	maxIndexes    = 35  // that the migration of each database makes
 	unbroken      = 20  // lines of a function body that need no blank line
 )
 

@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
 	"millwright/state"
@@ -88,6 +89,60 @@ func TestSnapshots(t *testing.T) {
 		}
 		if got, err := s.Snapshot(ctx, run(t, s, id)); err != nil || string(got.Session) != `{"id":"two"}` {
 			t.Errorf("snapshot %+v, %v", got, err)
+		}
+	})
+}
+
+// TestExpireSnapshots deletes old snapshots, and old parts of runs without one. Others stay.
+func TestExpireSnapshots(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s, ctx := statetest.Open(t, dsn), t.Context()
+		leave := func(title string, whole bool) (state.Claim, string) {
+			id := create(t, s, newRun(title)).ID
+			c := start(t, s, id)
+			if err := s.PutSnapshotPart(ctx, c, 0, []byte(title)); err != nil {
+				t.Fatal(err)
+			}
+
+			if whole {
+				left := state.Snapshot{Session: []byte(`{}`), Digest: title, Size: int64(len(title))}
+				if err := s.PutSnapshot(ctx, c, left); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return c, id
+		}
+
+		_, old := leave("old", true)
+		_, torn := leave("torn", false)
+		_, lasting := leave("lasting", true)
+		_, fresh := leave("fresh", true)
+		writing, begun := leave("begun", false)
+
+		database := openDB(t, dsn)
+		for _, change := range []string{
+			fmt.Sprintf(`UPDATE run_snapshots SET created_at = 1 WHERE run_id = '%s'`, old),
+			fmt.Sprintf(`UPDATE run_snapshot_parts SET created_at = 1 WHERE run_id IN ('%s', '%s', '%s')`, old, torn, lasting),
+		} {
+			if _, err := database.ExecContext(ctx, change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.ExpireSnapshots(ctx); err != nil {
+			t.Fatal(err)
+		}
+
+		for id, want := range map[string]int{old: 0, torn: 0, lasting: 1, fresh: 1, begun: 1} {
+			var parts int
+			query := fmt.Sprintf(`SELECT count(*) FROM run_snapshot_parts WHERE run_id = '%s'`, id)
+			if err := database.QueryRowContext(ctx, query).Scan(&parts); err != nil || parts != want {
+				t.Errorf("run %s has %d parts, %v, want %d", run(t, s, id).Title, parts, err, want)
+			}
+		}
+
+		whole := state.Snapshot{Session: []byte(`{}`), Digest: "begun", Size: int64(len("begun"))}
+		if err := s.PutSnapshot(ctx, writing, whole); err != nil {
+			t.Errorf("a snapshot whose part is new: %v", err)
 		}
 	})
 }

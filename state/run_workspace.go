@@ -198,13 +198,18 @@ func (s *Store) SnapshotPart(ctx context.Context, r Run, v Snapshot, part int) (
 	return s.seal.Open(partPurpose(r.ID, number), sealed)
 }
 
-// ExpireSnapshots deletes the snapshots that are older than they are kept, and parts that never became one.
+// ExpireSnapshots deletes the snapshots that are older than they are kept, and old parts of runs without one.
 func (s *Store) ExpireSnapshots(ctx context.Context) error {
 	before := db.Micros(time.Now().Add(-snapshotKept))
 	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		for _, query := range []string{
 			`DELETE FROM run_snapshots WHERE created_at < $1`,
-			`DELETE FROM run_snapshot_parts WHERE created_at < $1`,
+			`DELETE FROM run_snapshot_parts
+			WHERE created_at < $1
+			AND run_id IN (
+				SELECT run_id FROM run_snapshot_parts
+				EXCEPT SELECT run_id FROM run_snapshots
+			)`,
 		} {
 			if _, err := tx.Exec(ctx, query, before); err != nil {
 				return err

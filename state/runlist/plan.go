@@ -81,8 +81,8 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 	p.artifacts(f.ArtifactType)
 	p.equals("automation_uid", f.AutomationUID)
 	p.equals("webhook_uid", f.WebhookUID)
-	p.equals("skill_spec", f.Skill)
-	p.equals("environment_id", f.EnvironmentID)
+	p.sifted("skill_spec", f.Skill)
+	p.sifted("environment_id", f.EnvironmentID)
 	p.sifted("worker", f.Executor)
 	p.sifted("model_id", f.ModelID)
 	p.equals("creator_uid", f.Creator)
@@ -236,8 +236,8 @@ func (p *plan) equals(column, value string) {
 	}
 }
 
-// sifted adds that a column without an index has the value unless that is empty. Such a column has few
-// values, so that the runs that the list looks at have enough of each.
+// sifted adds that a column without an index has the value unless that is empty. A page of a value that few
+// runs have may be short.
 func (p *plan) sifted(column, value string) {
 	if value != "" {
 		p.add(condition{sql: column + " = ?", args: []any{value}, row: true})
@@ -257,7 +257,6 @@ func (p *plan) listed(column string, values []string) {
 	}
 
 	c := condition{sql: column + " IN (" + marks(len(values)) + ")" + some, column: column}
-	c.row = slices.Contains([]string{"skill_spec", "environment_id"}, column)
 	for _, v := range values {
 		c.args = append(c.args, v)
 		c.values = append(c.values, where{{sql: column + " = ?" + some, args: []any{v}}})

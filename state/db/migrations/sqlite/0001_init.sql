@@ -485,12 +485,6 @@ CREATE INDEX runs_by_automation ON runs (automation_uid, updated_at, id)
 -- Filter webhook_id.
 CREATE INDEX runs_by_webhook ON runs (webhook_uid, updated_at, id)
   WHERE finished_at IS NOT NULL AND webhook_uid <> '';
--- Filter environment_id.
-CREATE INDEX runs_by_environment ON runs (environment_id, updated_at, id)
-  WHERE finished_at IS NOT NULL AND environment_id <> '';
--- Filter skill.
-CREATE INDEX runs_by_skill ON runs (skill_spec, updated_at, id)
-  WHERE finished_at IS NOT NULL AND skill_spec <> '';
 -- Filter ancestor_run_id: the descendants of a run have its root.
 CREATE INDEX runs_by_root ON runs (root_run_id, updated_at, id)
   WHERE parent_run_id <> '';
@@ -666,8 +660,6 @@ CREATE TABLE run_snapshot_parts (
   created_at  INTEGER NOT NULL,
   PRIMARY KEY (run_id, part)
 );
--- Deletes what is older than it is kept.
-CREATE INDEX run_snapshot_parts_by_age ON run_snapshot_parts (created_at);
 
 -- Files and links that the executions of a run left for people. A file is sent, then complete, and visible as
 -- current once its execution has ended; replaced when a later execution left the same file anew. facts has what
