@@ -36,7 +36,7 @@ type AutomationTrigger struct {
 	WebhookIDs []string        `json:"webhook_ids,omitempty" nullable:"false" doc:"Webhook triggers: UIDs of the selected webhooks"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"Webhook triggers: the payload filter"`
 	Headers    json.RawMessage `json:"headers,omitempty" doc:"Webhook triggers: the filter of headers"`
-	Cron       string          `json:"cron,omitempty" doc:"Schedule triggers: the times, in UTC"`
+	Cron       string          `json:"cron,omitempty" doc:"Schedule triggers: the cron expression, in UTC"`
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"Other triggers: the filter"`
 }
 

@@ -15,7 +15,7 @@ import (
 // APIKey is an API key without its secret.
 type APIKey struct {
 	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
-	Name      string     `json:"name" doc:"Purpose; of a person the name"`
+	Name      string     `json:"name" doc:"Purpose of the key; for a person, the person's name"`
 	Kind      string     `json:"kind" enum:"key,person" doc:"person: somebody who signs in to the dashboard by auth.login"`
 	Role      string     `json:"role" enum:"planner,viewer,runner,admin,worker" doc:"planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"`
 	Factories []string   `json:"factories,omitempty" nullable:"false" doc:"UIDs of the factories that the key is limited to; absent: it is not limited"`

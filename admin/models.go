@@ -31,7 +31,7 @@ type Problem struct {
 
 // Condition is state.Condition with descriptions for the OpenAPI document.
 type Condition struct {
-	Type    string    `json:"type" enum:"Ready,Reconciling,Stalled" doc:"Text of the message"`
+	Type    string    `json:"type" enum:"Ready,Reconciling,Stalled" doc:"Kind of condition. Ready: the newest revision is applied, and each automation can fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied until somebody acts"`
 	Status  string    `json:"status" enum:"True,False,Unknown" doc:"Whether the condition holds"`
 	Reason  string    `json:"reason" doc:"The reason, as one word"`
 	Message string    `json:"message" doc:"The reason, as a sentence"`
@@ -90,7 +90,7 @@ type Backtest struct {
 	Automation string        `json:"automation" doc:"Name of the automation"`
 	LookedAt   int           `json:"looked_at" doc:"Number of deliveries that were judged"`
 	Since      *time.Time    `json:"since,omitempty" doc:"Arrival of the oldest of them"`
-	Complete   bool          `json:"complete" doc:"Whether the time sufficed for all"`
+	Complete   bool          `json:"complete" doc:"Whether all deliveries were judged; false when the time ran out"`
 	Fired      int           `json:"fired" doc:"Number of them that the present triggers match"`
 	Fires      int           `json:"fires" doc:"Number of them that the changed triggers match"`
 	NewlyFires int           `json:"newly" doc:"Number of them that only the changed triggers match"`

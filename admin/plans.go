@@ -33,7 +33,7 @@ type ValidateFilesResponse struct {
 	Valid                     bool                 `json:"valid" doc:"Whether the tree has no errors"`
 	Diagnostics               []schema.Problem     `json:"diagnostics" nullable:"false" doc:"Errors and warnings, by file and place"`
 	DiagnosticsOmitted        int                  `json:"diagnostics_omitted,omitempty" doc:"Number of omitted diagnostics"`
-	Infos                     []schema.Problem     `json:"infos" nullable:"false" doc:"Notes that are no problems, by file and place"`
+	Infos                     []schema.Problem     `json:"infos" nullable:"false" doc:"Notes, which do not make a tree invalid, by file and place"`
 	StateDependentChecksNoRun []string             `json:"state_dependent_checks_not_run" nullable:"false" doc:"Rules that were not checked because they need a server"`
 	DeferredResolutions       []DeferredResolution `json:"deferred_resolutions" nullable:"false" doc:"Always empty: no name in a tree is resolved later"`
 	ValidationScope           ValidationScope      `json:"validation_scope" doc:"The checks that ran"`

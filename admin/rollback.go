@@ -38,7 +38,7 @@ type AppliedRevision struct {
 	Revision   string     `json:"revision" doc:"Identifier of the revision"`
 	Author     string     `json:"author" doc:"Author of the revision"`
 	Subject    string     `json:"subject" doc:"First line of the commit message, or summary of the edit"`
-	AppliedAt  time.Time  `json:"applied_at" doc:"Time at which the source last had it applied"`
+	AppliedAt  time.Time  `json:"applied_at" doc:"Time of the last apply of the revision from the source"`
 	ReplacedAt *time.Time `json:"replaced_at" doc:"Time at which another revision took its place; null for the one in force"`
 }
 

@@ -29,7 +29,7 @@ type SchemaVersion struct {
 // SchemaDocuments holds the JSON Schemas of one version.
 type SchemaDocuments struct {
 	SchemaVersion string                     `json:"schema_version" doc:"The version" example:"v1alpha1"`
-	Documents     map[string]json.RawMessage `json:"documents" doc:"The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter"`
+	Documents     map[string]json.RawMessage `json:"documents" doc:"The JSON Schema (2020-12) of each kind of definition file. The schema of a Markdown file describes its front matter"`
 }
 
 // Conditional is the header of a conditional request.

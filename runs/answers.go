@@ -57,9 +57,9 @@ func (s *service) registerAnswers() {
 				state.RoleRunner,
 				"Answer what an agent asks",
 			),
-			"A run whose agent asks for permission is BLOCKED, and its questions are in questions. "+
-				"With the last answer "+
-				"it goes on. 409 when the question is answered already, or the run went on without an answer.",
+			"A run is BLOCKED while its agent waits for permission. The field questions lists what it asks. "+
+				"The run goes on after the last answer. "+
+				"409 when the question has an answer, or the run went on without one.",
 		), http.StatusConflict),
 		s.answer,
 	)

@@ -124,7 +124,7 @@ func (s *service) registerArtifacts() {
 			state.RoleViewer,
 			"Download an artifact",
 		)),
-		"An agent wrote the content: do not trust it. A link has none: 404.",
+		"An agent wrote the content: do not trust it. 404 for an artifact that is a link.",
 	)
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The file",

@@ -55,7 +55,7 @@ type AgentSkill struct {
 
 // AgentSkillVariant is one skill of a definition.
 type AgentSkillVariant struct {
-	ID           string           `json:"id" doc:"What skill_spec of a run can name it by" example:"acme/factory:skills/triage/SKILL.md"`
+	ID           string           `json:"id" doc:"Value of skill_spec that names the skill" example:"acme/factory:skills/triage/SKILL.md"`
 	Description  string           `json:"description" doc:"description of the skill"`
 	BasePrompt   string           `json:"base_prompt" doc:"The text of the skill"`
 	Source       AgentSkillSource `json:"source" doc:"Where it comes from"`
@@ -86,8 +86,8 @@ func (s *service) registerDefinitions() {
 			state.RoleViewer,
 			"List environments",
 		)),
-		"Those of the server's settings, and those that applied definitions name. The latter have no effect unless "+
-			"the settings have them.",
+		"Lists the environments of the server's settings, and those that applied definitions name. "+
+			"An environment that only definitions name has no effect.",
 	), s.environments)
 
 	api.Handle(s.api, api.Explained(

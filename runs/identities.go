@@ -28,15 +28,15 @@ type AgentIdentity struct {
 	Prompt             string                                 `json:"prompt" doc:"The text of its file: the base prompt of its runs"`
 	BaseModel          string                                 `json:"base_model" doc:"The language model of its runs, or empty"`
 	BaseHarness        string                                 `json:"base_harness" doc:"The harness of its runs, or empty for the default one"`
-	Harness            *agentconfig.Harness                   `json:"harness,omitempty" doc:"The harness with its settings. type is there for oz, claude, gemini and codex; base_harness has every name"`
+	Harness            *agentconfig.Harness                   `json:"harness,omitempty" doc:"The harness with its settings. type is present for oz, claude, gemini and codex only; base_harness names every harness"`
 	EnvironmentID      string                                 `json:"environment_id" doc:"The environment of its runs, or empty"`
 	DefaultRunnerUID   string                                 `json:"default_runner_uid" doc:"Name of the runner of its runs, or empty"`
 	WorkerHost         string                                 `json:"worker_host" doc:"Where its runs are executed, or empty"`
 	CredentialStrategy string                                 `json:"credential_strategy,omitempty" enum:"CREATOR,EXECUTOR" doc:"credentialStrategy of its file"`
 	Secrets            []SecretRef                            `json:"secrets" nullable:"false" doc:"The team secrets that its runs get"`
-	Skills             []string                               `json:"skills" nullable:"false" doc:"The skills of the definition that it may use, as skill_spec has them"`
+	Skills             []string                               `json:"skills" nullable:"false" doc:"The skills of the definition that it may use, in the form of skill_spec"`
 	MCPServers         map[string]agentconfig.MCPServerConfig `json:"mcp_servers" doc:"Tools through MCP of its runs, by name; values of env and headers are ***"`
-	Memory             AgentMemory                            `json:"memory" doc:"Always without memory"`
+	Memory             AgentMemory                            `json:"memory" doc:"Memory of the agent; this server has none"`
 	CreatedAt          time.Time                              `json:"created_at" doc:"When it was first applied"`
 	UpdatedAt          time.Time                              `json:"updated_at" doc:"When its file last changed"`
 }
@@ -70,7 +70,7 @@ func (s *service) registerIdentities() {
 		api.Filtered(
 			api.Operation(http.MethodGet, "/agent/identities", "listAgentIdentities", state.RoleViewer, "List agents"),
 		),
-		"Those of the applied definitions. They are changed in definition files.",
+		"Lists the agents of the applied definitions. To change one, edit its file.",
 	), func(ctx context.Context, in *identitiesInput) (ListAgentIdentitiesResponse, error) {
 		agents, err := s.identities(ctx, in.FactoryUID)
 		return ListAgentIdentitiesResponse{agents}, err

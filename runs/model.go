@@ -47,9 +47,9 @@ type RunItem struct {
 	CancelRequestedAt *time.Time                      `json:"cancel_requested_at,omitempty" doc:"Time of the request to cancel"`
 	AdvertisedSkills  []AdvertisedSkill               `json:"advertised_skills" nullable:"false" doc:"Skills that the agent advertised"`
 	Attachments       []AttachmentInfo                `json:"attachments" nullable:"false" doc:"The files that the agent gets"`
-	Artifacts         []ArtifactItem                  `json:"artifacts" nullable:"false" doc:"What the run left, once its executions had ended"`
+	Artifacts         []ArtifactItem                  `json:"artifacts" nullable:"false" doc:"Files and links that the run left. An artifact appears when its execution has ended"`
 	Questions         []RunQuestion                   `json:"questions,omitempty" doc:"What the agent asks before it goes on; not in lists"`
-	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"`
+	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"Use of language models, summed over all executions and attempts. Absent until an agent reports it"`
 }
 
 // RequestUsage is the use of language models by a run.

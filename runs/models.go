@@ -29,7 +29,7 @@ func (s *service) registerModels() {
 		api.Filtered(
 			api.Operation(http.MethodGet, "/agent/models", "listModels", state.RoleViewer, "List language models"),
 		),
-		"Those that the settings of harnesses list, and those that the applied definitions name. "+
+		"Lists the models in the settings of harnesses, and those that the applied definitions name. "+
 			"A run may name others.",
 	), s.models)
 }

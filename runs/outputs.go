@@ -22,9 +22,9 @@ type ListOutputsResponse struct {
 // RunOutput is something that the server performs for a run at a forge.
 type RunOutput struct {
 	OutputUID  string    `json:"output_uid" doc:"Its ID"`
-	Kind       string    `json:"kind" enum:"pull_request,comment,label,review,status,reference" doc:"What it is"`
+	Kind       string    `json:"kind" enum:"pull_request,comment,label,review,status,reference" doc:"Kind of output"`
 	State      string    `json:"state" enum:"pending,doing,staged,done,failed,rejected,refused" doc:"pending and doing: the server performs it. staged: a person has to agree. failed: for good, until somebody tries again. rejected: a person did not agree. refused: it was not allowed"`
-	Execution  int       `json:"execution" doc:"The execution that it is of, from 1"`
+	Execution  int       `json:"execution" doc:"Number of the execution that asked for it, from 1"`
 	Repository string    `json:"repository,omitempty" doc:"owner/name"`
 	Number     int       `json:"number,omitempty" doc:"The issue or pull request that it is about"`
 	Branch     string    `json:"branch,omitempty" doc:"The branch of a pull request"`
@@ -35,7 +35,7 @@ type RunOutput struct {
 	Event      string    `json:"event,omitempty" doc:"Verdict of a review"`
 	URL        string    `json:"url,omitempty" doc:"Address of what was made"`
 	Reason     string    `json:"reason,omitempty" doc:"Why it is staged, refused or failed, or waits for another attempt"`
-	DecidedBy  string    `json:"decided_by,omitempty" doc:"Who agreed, or did not"`
+	DecidedBy  string    `json:"decided_by,omitempty" doc:"Who approved or rejected the output"`
 	Attempts   int       `json:"attempts" doc:"How often the server began to perform it"`
 	CreatedAt  time.Time `json:"created_at" doc:"Time when it was asked for"`
 	UpdatedAt  time.Time `json:"updated_at" doc:"Time of the last change"`
@@ -74,7 +74,7 @@ func (s *service) registerOutputs() {
 		api.Also(api.Explained(
 			api.Operation(http.MethodPost, path, "openPullRequest", state.RoleAdmin,
 				"Open a pull request from the changes of a run"),
-			"For changes that the automation does not let leave by itself. 409 when the run has not ended, has "+
+			"For a run whose automation does not allow pull requests. 409 when the run has not ended, has "+
 				"no changes, or has a pull request already.",
 		), http.StatusConflict),
 		s.openPull,

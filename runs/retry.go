@@ -16,8 +16,8 @@ const metaRetry = "retry_of"
 
 type retryInput struct {
 	RunPath
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and run within 24 hours returns the first answer and starts nothing"`
-	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"What the request comes from: cli or web; the run's source is set by it"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and run within 24 hours get the first answer, and start nothing"`
+	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"Origin of the request: cli or web. It sets the run's source"`
 }
 
 func (s *service) registerRetry() {

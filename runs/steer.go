@@ -33,7 +33,7 @@ type followupInput struct {
 
 type conversationFollowupInput struct {
 	ID             string `path:"id" doc:"The conversation's ID"`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and body within 24 hours get the first answer, and send nothing"`
 	Body           RunFollowupRequest
 	RawBody        []byte
 }

@@ -42,7 +42,7 @@ func (s *service) registerTimeline() {
 	api.Handle(s.api, api.Explained(
 		api.Operation(http.MethodGet, "/agent/runs/{runId}/timeline", "getRunTimeline", state.RoleViewer,
 			"Show the changes of a run's state"),
-		"From its creation on.",
+		"The first entry is the creation of the run.",
 	), s.timeline)
 }
 

@@ -30,7 +30,7 @@ func (s *service) registerTranscripts() {
 func transcript(path, id, of string) huma.Operation {
 	op := api.Explained(
 		api.Filtered(api.Operation(http.MethodGet, path, id, state.RoleViewer, "Download a conversation "+of)),
-		"The conversation as a file to save: JSON, as the conversation itself is answered. "+leftOut,
+		"Returns the same JSON as the conversation, as a file to save. "+leftOut,
 	)
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The file",

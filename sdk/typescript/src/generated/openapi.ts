@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * Download an artifact
-         * @description An agent wrote the content: do not trust it. A link has none: 404. Needs a key of role viewer or above.
+         * @description An agent wrote the content: do not trust it. 404 for an artifact that is a link. Needs a key of role viewer or above.
          */
         get: operations["downloadArtifact"];
         put?: never;
@@ -110,7 +110,7 @@ export interface paths {
         };
         /**
          * Download a conversation
-         * @description The conversation as a file to save: JSON, as the conversation itself is answered. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
+         * @description Returns the same JSON as the conversation, as a file to save. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
          */
         get: operations["getConversationTranscript"];
         put?: never;
@@ -130,7 +130,7 @@ export interface paths {
         };
         /**
          * List environments
-         * @description Those of the server's settings, and those that applied definitions name. The latter have no effect unless the settings have them. Needs a key of role viewer or above.
+         * @description Lists the environments of the server's settings, and those that applied definitions name. An environment that only definitions name has no effect. Needs a key of role viewer or above.
          */
         get: operations["listEnvironments"];
         put?: never;
@@ -150,7 +150,7 @@ export interface paths {
         };
         /**
          * List agents
-         * @description Those of the applied definitions. They are changed in definition files. Needs a key of role viewer or above.
+         * @description Lists the agents of the applied definitions. To change one, edit its file. Needs a key of role viewer or above.
          */
         get: operations["listAgentIdentities"];
         put?: never;
@@ -190,7 +190,7 @@ export interface paths {
         };
         /**
          * List language models
-         * @description Those that the settings of harnesses list, and those that the applied definitions name. A run may name others. Needs a key of role viewer or above.
+         * @description Lists the models in the settings of harnesses, and those that the applied definitions name. A run may name others. Needs a key of role viewer or above.
          */
         get: operations["listModels"];
         put?: never;
@@ -256,7 +256,7 @@ export interface paths {
         put?: never;
         /**
          * Answer what an agent asks
-         * @description A run whose agent asks for permission is BLOCKED, and its questions are in questions. With the last answer it goes on. 409 when the question is answered already, or the run went on without an answer. Needs a key of role runner or above.
+         * @description A run is BLOCKED while its agent waits for permission. The field questions lists what it asks. The run goes on after the last answer. 409 when the question has an answer, or the run went on without one. Needs a key of role runner or above.
          */
         post: operations["answerQuestion"];
         delete?: never;
@@ -380,7 +380,7 @@ export interface paths {
         put?: never;
         /**
          * Open a pull request from the changes of a run
-         * @description For changes that the automation does not let leave by itself. 409 when the run has not ended, has no changes, or has a pull request already. Needs a key of role admin or above.
+         * @description For a run whose automation does not allow pull requests. 409 when the run has not ended, has no changes, or has a pull request already. Needs a key of role admin or above.
          */
         post: operations["openPullRequest"];
         delete?: never;
@@ -478,7 +478,7 @@ export interface paths {
         };
         /**
          * Show the changes of a run's state
-         * @description From its creation on. Needs a key of role viewer or above.
+         * @description The first entry is the creation of the run. Needs a key of role viewer or above.
          */
         get: operations["getRunTimeline"];
         put?: never;
@@ -498,7 +498,7 @@ export interface paths {
         };
         /**
          * Download a conversation of a run
-         * @description The conversation as a file to save: JSON, as the conversation itself is answered. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
+         * @description Returns the same JSON as the conversation, as a file to save. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
          */
         get: operations["getRunTranscript"];
         put?: never;
@@ -1495,7 +1495,7 @@ export interface components {
             factories?: string[];
             /** @description person: somebody who signs in to the dashboard by auth.login */
             kind: "key" | "person" | (string & {});
-            /** @description Purpose; of a person the name */
+            /** @description Purpose of the key; for a person, the person's name */
             name: string;
             /**
              * Format: date-time
@@ -1542,13 +1542,13 @@ export interface components {
             environment_id: string;
             /** @description The factory whose definition has it */
             factory_uid: string;
-            /** @description The harness with its settings. type is there for oz, claude, gemini and codex; base_harness has every name */
+            /** @description The harness with its settings. type is present for oz, claude, gemini and codex only; base_harness names every harness */
             harness?: components["schemas"]["Harness"];
             /** @description Tools through MCP of its runs, by name; values of env and headers are *** */
             mcp_servers: {
                 [key: string]: components["schemas"]["MCPServerConfig"];
             };
-            /** @description Always without memory */
+            /** @description Memory of the agent; this server has none */
             memory: components["schemas"]["AgentMemory"];
             /** @description Its name */
             name: string;
@@ -1556,7 +1556,7 @@ export interface components {
             prompt: string;
             /** @description The team secrets that its runs get */
             secrets: components["schemas"]["SecretRef"][];
-            /** @description The skills of the definition that it may use, as skill_spec has them */
+            /** @description The skills of the definition that it may use, in the form of skill_spec */
             skills: string[];
             /** @description Identifier, for agent_identity_uid of a run */
             uid: string;
@@ -1596,7 +1596,7 @@ export interface components {
             /** @description Always empty */
             environments: string[];
             /**
-             * @description What skill_spec of a run can name it by
+             * @description Value of skill_spec that names the skill
              * @example acme/factory:skills/triage/SKILL.md
              */
             id: string;
@@ -1635,7 +1635,7 @@ export interface components {
         AppliedRevision: {
             /**
              * Format: date-time
-             * @description Time at which the source last had it applied
+             * @description Time of the last apply of the revision from the source
              */
             applied_at: string;
             /** @description Author of the revision */
@@ -1856,7 +1856,7 @@ export interface components {
             waiting: components["schemas"]["FlowRun"][];
         };
         AutomationTrigger: {
-            /** @description Schedule triggers: the times, in UTC */
+            /** @description Schedule triggers: the cron expression, in UTC */
             cron?: string;
             /**
              * @description Name of the event
@@ -1901,7 +1901,7 @@ export interface components {
         Backtest: {
             /** @description Name of the automation */
             automation: string;
-            /** @description Whether the time sufficed for all */
+            /** @description Whether all deliveries were judged; false when the time ran out */
             complete: boolean;
             /** @description Deliveries that only one of both matches */
             examples: components["schemas"]["BacktestExamples"];
@@ -1984,7 +1984,7 @@ export interface components {
             reason: string;
             /** @description Whether the condition holds */
             status: "True" | "False" | "Unknown" | (string & {});
-            /** @description Text of the message */
+            /** @description Kind of condition. Ready: the newest revision is applied, and each automation can fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied until somebody acts */
             type: "Ready" | "Reconciling" | "Stalled" | (string & {});
         };
         Conversation: {
@@ -2112,7 +2112,7 @@ export interface components {
             factories?: string[];
             /** @description person: somebody who signs in to the dashboard by auth.login */
             kind: "key" | "person" | (string & {});
-            /** @description Purpose; of a person the name */
+            /** @description Purpose of the key; for a person, the person's name */
             name: string;
             /**
              * Format: date-time
@@ -3471,7 +3471,7 @@ export interface components {
             advertised_skills: components["schemas"]["AdvertisedSkill"][];
             /** @description The resolved configuration */
             agent_config: components["schemas"]["AmbientAgentConfig"];
-            /** @description What the run left, once its executions had ended */
+            /** @description Files and links that the run left. An artifact appears when its execution has ended */
             artifacts: components["schemas"]["ArtifactItem"][];
             /** @description The files that the agent gets */
             attachments: components["schemas"]["AttachmentInfo"][];
@@ -3512,7 +3512,7 @@ export interface components {
             prompt: string;
             /** @description What the agent asks before it goes on; not in lists */
             questions?: components["schemas"]["RunQuestion"][] | null;
-            /** @description What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it */
+            /** @description Use of language models, summed over all executions and attempts. Absent until an agent reports it */
             request_usage?: components["schemas"]["RequestUsage"];
             /** @description The first ancestor of the run; the run itself if it has no parent */
             root_run_id: string;
@@ -3581,16 +3581,16 @@ export interface components {
              * @description Time when it was asked for
              */
             created_at: string;
-            /** @description Who agreed, or did not */
+            /** @description Who approved or rejected the output */
             decided_by?: string;
             /** @description Verdict of a review */
             event?: string;
             /**
              * Format: int64
-             * @description The execution that it is of, from 1
+             * @description Number of the execution that asked for it, from 1
              */
             execution: number;
-            /** @description What it is */
+            /** @description Kind of output */
             kind: "pull_request" | "comment" | "label" | "review" | "status" | "reference" | (string & {});
             /**
              * Format: int64
@@ -3770,7 +3770,7 @@ export interface components {
             next_run: string | null;
         };
         SchemaDocuments: {
-            /** @description The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter */
+            /** @description The JSON Schema (2020-12) of each kind of definition file. The schema of a Markdown file describes its front matter */
             documents: {
                 [key: string]: unknown;
             };
@@ -4017,7 +4017,7 @@ export interface components {
              * @description Number of omitted diagnostics
              */
             diagnostics_omitted?: number;
-            /** @description Notes that are no problems, by file and place */
+            /** @description Notes, which do not make a tree invalid, by file and place */
             infos: components["schemas"]["Problem"][];
             /** @description The version of the rules */
             schema_version: string;
@@ -4345,7 +4345,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing */
+                /** @description Repeats with the same key and body within 24 hours get the first answer, and send nothing */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4918,9 +4918,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeat with the same key and run within 24 hours returns the first answer and starts nothing */
+                /** @description Repeats with the same key and run within 24 hours get the first answer, and start nothing */
                 "Idempotency-Key"?: string;
-                /** @description What the request comes from: cli or web; the run's source is set by it */
+                /** @description Origin of the request: cli or web. It sets the run's source */
                 "X-Millwright-Client"?: string;
             };
             path: {

@@ -20,7 +20,7 @@ class APIKey(Model):
     kind: Literal["key", "person"] | str = MISSING
     """person: somebody who signs in to the dashboard by auth.login"""
     name: str = MISSING
-    """Purpose; of a person the name"""
+    """Purpose of the key; for a person, the person's name"""
     revoked_at: datetime | None = MISSING
     """Time of revocation; null for a valid key"""
     role: Literal["planner", "viewer", "runner", "admin", "worker"] | str = MISSING
@@ -55,14 +55,14 @@ class AgentSkillVariant(Model):
     environments: list[str] = []
     """Always empty"""
     id: str = MISSING
-    """What skill_spec of a run can name it by"""
+    """Value of skill_spec that names the skill"""
     source: AgentSkillSource = MISSING
     """Where it comes from"""
 
 
 class AppliedRevision(Model):
     applied_at: datetime = MISSING
-    """Time at which the source last had it applied"""
+    """Time of the last apply of the revision from the source"""
     author: str = MISSING
     """Author of the revision"""
     replaced_at: datetime | None = MISSING
@@ -176,7 +176,7 @@ class AutoMemory(Model):
 
 class AutomationTrigger(Model):
     cron: str | None = None
-    """Schedule triggers: the times, in UTC"""
+    """Schedule triggers: the cron expression, in UTC"""
     event: str = MISSING
     """Name of the event"""
     filter: Any | None = None
@@ -233,7 +233,7 @@ class Condition(Model):
     status: Literal["True", "False", "Unknown"] | str = MISSING
     """Whether the condition holds"""
     type: Literal["Ready", "Reconciling", "Stalled"] | str = MISSING
-    """Text of the message"""
+    """Kind of condition. Ready: the newest revision is applied, and each automation can fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied until somebody acts"""
 
 
 class ConversationBlock(Model):
@@ -296,7 +296,7 @@ class CreatedAPIKey(Model):
     kind: Literal["key", "person"] | str = MISSING
     """person: somebody who signs in to the dashboard by auth.login"""
     name: str = MISSING
-    """Purpose; of a person the name"""
+    """Purpose of the key; for a person, the person's name"""
     revoked_at: datetime | None = MISSING
     """Time of revocation; null for a valid key"""
     role: Literal["planner", "viewer", "runner", "admin", "worker"] | str = MISSING
@@ -794,13 +794,13 @@ class RunOutput(Model):
     created_at: datetime = MISSING
     """Time when it was asked for"""
     decided_by: str | None = None
-    """Who agreed, or did not"""
+    """Who approved or rejected the output"""
     event: str | None = None
     """Verdict of a review"""
     execution: int = MISSING
-    """The execution that it is of, from 1"""
+    """Number of the execution that asked for it, from 1"""
     kind: Literal["pull_request", "comment", "label", "review", "status", "reference"] | str = MISSING
-    """What it is"""
+    """Kind of output"""
     number: int | None = None
     """The issue or pull request that it is about"""
     output_uid: str = MISSING
@@ -915,7 +915,7 @@ class ScheduleHistory(Model):
 
 class SchemaDocuments(Model):
     documents: dict[str, Any] = {}
-    """The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter"""
+    """The JSON Schema (2020-12) of each kind of definition file. The schema of a Markdown file describes its front matter"""
     schema_version: str = MISSING
     """The version"""
 
@@ -1252,7 +1252,7 @@ class Backtest(Model):
     automation: str = MISSING
     """Name of the automation"""
     complete: bool = MISSING
-    """Whether the time sufficed for all"""
+    """Whether all deliveries were judged; false when the time ran out"""
     examples: BacktestExamples = MISSING
     """Deliveries that only one of both matches"""
     fired: int = MISSING
@@ -1677,7 +1677,7 @@ class ValidateFilesResponse(Model):
     diagnostics_omitted: int | None = None
     """Number of omitted diagnostics"""
     infos: list[Problem] = []
-    """Notes that are no problems, by file and place"""
+    """Notes, which do not make a tree invalid, by file and place"""
     schema_version: str = MISSING
     """The version of the rules"""
     state_dependent_checks_not_run: list[str] = []
@@ -1712,11 +1712,11 @@ class AgentIdentity(Model):
     factory_uid: str = MISSING
     """The factory whose definition has it"""
     harness: Harness | None = None
-    """The harness with its settings. type is there for oz, claude, gemini and codex; base_harness has every name"""
+    """The harness with its settings. type is present for oz, claude, gemini and codex only; base_harness names every harness"""
     mcp_servers: dict[str, MCPServerConfig] = {}
     """Tools through MCP of its runs, by name; values of env and headers are ***"""
     memory: AgentMemory = MISSING
-    """Always without memory"""
+    """Memory of the agent; this server has none"""
     name: str = MISSING
     """Its name"""
     prompt: str = MISSING
@@ -1724,7 +1724,7 @@ class AgentIdentity(Model):
     secrets: list[SecretRef] = []
     """The team secrets that its runs get"""
     skills: list[str] = []
-    """The skills of the definition that it may use, as skill_spec has them"""
+    """The skills of the definition that it may use, in the form of skill_spec"""
     uid: str = MISSING
     """Identifier, for agent_identity_uid of a run"""
     updated_at: datetime = MISSING
@@ -1953,7 +1953,7 @@ class RunItem(Model):
     agent_config: AmbientAgentConfig = MISSING
     """The resolved configuration"""
     artifacts: list[ArtifactItem] = []
-    """What the run left, once its executions had ended"""
+    """Files and links that the run left. An artifact appears when its execution has ended"""
     attachments: list[AttachmentInfo] = []
     """The files that the agent gets"""
     cancel_requested_at: datetime | None = None
@@ -1983,7 +1983,7 @@ class RunItem(Model):
     questions: list[RunQuestion] | None = None
     """What the agent asks before it goes on; not in lists"""
     request_usage: RequestUsage | None = None
-    """What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"""
+    """Use of language models, summed over all executions and attempts. Absent until an agent reports it"""
     root_run_id: str = MISSING
     """The first ancestor of the run; the run itself if it has no parent"""
     run_id: str = MISSING
