@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -60,6 +61,13 @@ func signed(w schema.Webhook) signature.Descriptor {
 		return s.Descriptors()[0]
 	}
 	return signature.Descriptor{}
+}
+
+// idHeaders names the headers that identify a delivery to a webhook. The first that a request has counts.
+func idHeaders(w schema.Webhook) []string {
+	of := signed(w)
+	all := slices.Concat([]string{w.DeliveryIDHeader, of.DeliveryHeader}, of.AlsoDelivery, []string{serviceHeader})
+	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
 }
 
 // inline reports whether the body can stand in a command line, and be copied from a page unchanged.

@@ -44,9 +44,9 @@ func TestWebhookSettings(t *testing.T) {
 		}
 
 		says(t, b.follow(path+"/settings", settings("delivery_id_header", "X-Event", "deliveries_per_minute", "90")...),
-			"Saved and applied", "X-Event", "90 of each sender")
+			"Saved and applied", "<code>X-Event</code>, else <code>X-Service-Delivery-Id</code>", "90 of each sender")
 		says(t, b.follow(path+"/settings", "auth_mode", "signature", "signature_scheme", "github", "secret_name", "HUB"),
-			"Provider signature (GitHub)", "HUB")
+			"Provider signature (GitHub)", "HUB", "<code>X-GitHub-Delivery</code>, else <code>X-Service-Delivery-Id</code>")
 		if status := w.deliver(hook.UID, "{}", "Authorization", "Bearer "+ciToken); status != http.StatusUnauthorized {
 			t.Errorf("the old mode: %d", status)
 		}

@@ -113,6 +113,7 @@ type webhookView struct {
 	Automations []selection
 	SharedWith  []string // names of other webhooks that use the secret
 	OwnSecret   bool     // nothing else uses the secret
+	IDHeaders   []string // that identify a delivery: the first that a request has
 	Refused     []string // what the log does not show, in words
 	Repeated    int      // duplicates that only the hash of their body makes such, hours apart
 	Restorable  bool     // it is deleted, and its name brings it back
@@ -176,7 +177,7 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 		return err
 	}
 
-	v.Refused = refusalNotes(refused[w.UID])
+	v.IDHeaders, v.Refused = idHeaders(w.Spec), refusalNotes(refused[w.UID])
 	if v.Repeated, err = q.Store.RepeatedBodies(q.Context(), w); err != nil {
 		return err
 	}
