@@ -82,7 +82,7 @@ type PlanChange struct {
 	Fields []plan.Field `json:"fields" nullable:"false" doc:"For an update: the changed keys"`
 	UID    string       `json:"uid,omitempty" doc:"The UID; for a new webhook, its future UID"`
 	File   string       `json:"file" doc:"The file that declares it"`
-	Line   int          `json:"line" doc:"Line of the automation's first key in the file, from 1"`
+	Line   int          `json:"line" doc:"Line of the resource's first key in the file, from 1"`
 }
 
 // Backtest is plan.Backtest with descriptions for the OpenAPI document.

@@ -52,7 +52,7 @@ type Event struct {
 	State         string     `json:"state" enum:"pending,sent,dead,dropped" doc:"pending: it waits for its next attempt. sent: the receiver answered 2xx. dead: it was given up. dropped: its notification was deleted or disabled"`
 	Attempts      int        `json:"attempts" doc:"Number of attempts"`
 	Reason        string     `json:"reason,omitempty" doc:"Why it waits, is dead or was dropped"`
-	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty" doc:"Of a pending event"`
+	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty" doc:"Time of the next attempt; only for a pending event"`
 	CreatedAt     time.Time  `json:"created_at" doc:"When it happened"`
 	UpdatedAt     time.Time  `json:"updated_at" doc:"Time of the last change"`
 }

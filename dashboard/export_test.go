@@ -2,15 +2,16 @@ package dashboard
 
 // Pure functions for tests.
 var (
-	Visible  = visible
-	Editable = editable
-	Pretty   = pretty
-	Clip     = clip
-	Line     = line
-	OwnPath  = ownPath
-	ResendOf = resendOf
-	Since    = since
-	Nice     = nice
+	Visible   = visible
+	Editable  = editable
+	Pretty    = pretty
+	Clip      = clip
+	Line      = line
+	OwnPath   = ownPath
+	ResendOf  = resendOf
+	IDHeaders = idHeaders
+	Since     = since
+	Nice      = nice
 
 	CommitPage = commitPage
 )

@@ -31,7 +31,7 @@ type resend struct {
 
 // resendOf writes the commands for a body. header has the headers that are known of its request.
 func resendOf(publicURL string, w state.Webhook, header map[string]string, body []byte) resend {
-	r := resender{w.Spec, signed(w.Spec), admin.IngressURL(publicURL, w), header, body}
+	r := resender{w.Spec, signed(w.Spec)[0], admin.IngressURL(publicURL, w), header, body}
 	out := resend{File: !r.inline()}
 	out.Curl, out.Variables = r.curl()
 	if w.Spec.CustomScheme == nil {
@@ -49,25 +49,33 @@ type resender struct {
 	body    []byte
 }
 
-// signed describes how requests of a webhook are signed; the zero Descriptor: not at all.
-func signed(w schema.Webhook) signature.Descriptor {
-	if w.AuthMode != schema.AuthSignature {
-		return signature.Descriptor{}
+// signed describes how requests of a webhook are signed, the usual way first. Without signatures it is a zero
+// Descriptor.
+func signed(w schema.Webhook) []signature.Descriptor {
+	if w.AuthMode == schema.AuthSignature && w.CustomScheme != nil {
+		return []signature.Descriptor{*w.CustomScheme}
 	}
-	if w.CustomScheme != nil {
-		return *w.CustomScheme
+	if s, ok := signature.Lookup(w.SignatureScheme); ok && w.AuthMode == schema.AuthSignature {
+		return s.Descriptors()
 	}
-	if s, ok := signature.Lookup(w.SignatureScheme); ok {
-		return s.Descriptors()[0]
-	}
-	return signature.Descriptor{}
+	return []signature.Descriptor{{}}
 }
 
 // idHeaders names the headers that identify a delivery to a webhook. The first that a request has counts.
 func idHeaders(w schema.Webhook) []string {
-	of := signed(w)
-	all := slices.Concat([]string{w.DeliveryIDHeader, of.DeliveryHeader}, of.AlsoDelivery, []string{serviceHeader})
-	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
+	all := []string{w.DeliveryIDHeader}
+	for _, d := range signed(w) {
+		all = append(append(all, d.DeliveryHeader), d.AlsoDelivery...)
+	}
+
+	var once []string
+	for _, name := range append(all, serviceHeader) {
+		same := func(other string) bool { return strings.EqualFold(name, other) }
+		if name != "" && !slices.ContainsFunc(once, same) {
+			once = append(once, name)
+		}
+	}
+	return once
 }
 
 // inline reports whether the body can stand in a command line, and be copied from a page unchanged.

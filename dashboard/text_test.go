@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,6 +206,27 @@ func TestResend(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "own")); err == nil {
 		t.Error("a command of the sender's was run")
+	}
+}
+
+// TestIDHeaders names the headers of each scheme that the ingress takes an ID from, in its order, and each once.
+func TestIDHeaders(t *testing.T) {
+	for _, s := range signature.Schemes() {
+		w := schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: s.Name()}
+		want := append(s.DeliveryHeaders(), "X-Service-Delivery-Id")
+		if got := dashboard.IDHeaders(w); !slices.EqualFunc(got, want, strings.EqualFold) {
+			t.Errorf("%s: %v, want %v", s.Name(), got, want)
+		}
+
+		w.DeliveryIDHeader = strings.ToLower(want[0])
+		if got := dashboard.IDHeaders(w); !slices.EqualFunc(got, want, strings.EqualFold) {
+			t.Errorf("%s, with the first named in the file: %v, want %v", s.Name(), got, want)
+		}
+	}
+
+	w := schema.Webhook{AuthMode: schema.AuthToken, DeliveryIDHeader: "X-Event"}
+	if got := dashboard.IDHeaders(w); !slices.Equal(got, []string{"X-Event", "X-Service-Delivery-Id"}) {
+		t.Errorf("a token: %v", got)
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *service) registerOutputs() {
 		api.Also(api.Explained(
 			api.Operation(http.MethodPost, path, "openPullRequest", state.RoleAdmin,
 				"Open a pull request from the changes of a run"),
-			"For a run whose automation does not allow pull requests. 409 when the run has not ended, has "+
+			"For changes without a pull request. 409 when the run has not ended, has "+
 				"no changes, or has a pull request already.",
 		), http.StatusConflict),
 		s.openPull,

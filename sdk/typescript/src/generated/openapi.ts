@@ -380,7 +380,7 @@ export interface paths {
         put?: never;
         /**
          * Open a pull request from the changes of a run
-         * @description For a run whose automation does not allow pull requests. 409 when the run has not ended, has no changes, or has a pull request already. Needs a key of role admin or above.
+         * @description For changes without a pull request. 409 when the run has not ended, has no changes, or has a pull request already. Needs a key of role admin or above.
          */
         post: operations["openPullRequest"];
         delete?: never;
@@ -2442,7 +2442,7 @@ export interface components {
             event_uid: string;
             /**
              * Format: date-time
-             * @description Of a pending event
+             * @description Time of the next attempt; only for a pending event
              */
             next_attempt_at?: string;
             /** @description Name of the notification */
@@ -2512,7 +2512,7 @@ export interface components {
             event_uid: string;
             /**
              * Format: date-time
-             * @description Of a pending event
+             * @description Time of the next attempt; only for a pending event
              */
             next_attempt_at?: string;
             /** @description Name of the notification */
@@ -3184,7 +3184,7 @@ export interface components {
             kind: "factory" | "webhook" | "automation" | "agent" | "runner" | "environment" | "skill" | (string & {});
             /**
              * Format: int64
-             * @description Line of the automation's first key in the file, from 1
+             * @description Line of the resource's first key in the file, from 1
              */
             line: number;
             /** @description Name; agent/skill for the skill of an agent */

@@ -371,7 +371,7 @@ class Event(Model):
     event_uid: str = MISSING
     """Identifier, which the receiver gets as webhook-id"""
     next_attempt_at: datetime | None = None
-    """Of a pending event"""
+    """Time of the next attempt; only for a pending event"""
     notification: str = MISSING
     """Name of the notification"""
     reason: str | None = None
@@ -413,7 +413,7 @@ class EventDetail(Model):
     event_uid: str = MISSING
     """Identifier, which the receiver gets as webhook-id"""
     next_attempt_at: datetime | None = None
-    """Of a pending event"""
+    """Time of the next attempt; only for a pending event"""
     notification: str = MISSING
     """Name of the notification"""
     reason: str | None = None
@@ -1563,7 +1563,7 @@ class PlanChange(Model):
     )
     """Kind of the resource"""
     line: int = MISSING
-    """Line of the automation's first key in the file, from 1"""
+    """Line of the resource's first key in the file, from 1"""
     name: str = MISSING
     """Name; agent/skill for the skill of an agent"""
     uid: str | None = None
